@@ -96,7 +96,7 @@ def run_passes(module: HloModule, options: CompileOptions, dump: Dump) -> HloMod
 def _pad_dynamic(module: HloModule, options: CompileOptions) -> bool:
     """Run `pad_dynamic`; its refusal names a custom call that no platform runs, which is to be mended first."""
     try:
-        return pad_dynamic.run(module)
+        return pad_dynamic.run(module, options.custom_calls)
     except UnimplementedError as error:
         unknown = _unknown_call(module, options)
         if unknown is not None:

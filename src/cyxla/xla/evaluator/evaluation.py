@@ -310,7 +310,8 @@ def _handler(ins: Instruction) -> Handler:
         return _empty_result
     handler = handler_of(ins.opcode)
     if (ins.row.elementwise or ins.opcode in _EQUAL_SIZES) and any(o.shape.is_dynamic for o in ins.operands):
-        handler = _cut_to_common_size(handler)
+        is_binary = ins.row.elementwise and len(ins.operands) == 2
+        handler = _repeat_ones(handler) if is_binary else _cut_to_common_size(handler)
     if _is_long(ins):
         handler = _on_thread(handler)
     size = 0 if ins.opcode in _VIEWS else sum(leaf.nbytes for leaf in _arrays(ins.shape))
@@ -379,6 +380,22 @@ def _cut_to_common_size(handler: Handler) -> Handler:
         return handler(ev, ins, *(x[common] if x.ndim else x for x in operands))
 
     return evaluate_cut
+
+
+def _repeat_ones(handler: Handler) -> Handler:
+    """Repeat the only element of a dynamic dimension, if the other operand has several; else cut to the lesser size."""
+
+    def evaluate_repeated(ev: Evaluation, ins: Instruction, x: Array, y: Array) -> Any:
+        if x.ndim != y.ndim:  # in a vectorised computation of scalars
+            return handler(ev, ins, x, y)
+        flags = zip(*(o.shape.dynamic for o in ins.operands), strict=True)
+        sizes = [
+            max(n, m) if a and b and 1 in (n, m) and 0 not in (n, m) else min(n, m)
+            for n, m, (a, b) in zip(x.shape, y.shape, flags, strict=True)
+        ]
+        return handler(ev, ins, *(np.broadcast_to(v[tuple(map(slice, sizes))], sizes) for v in (x, y)))
+
+    return evaluate_repeated
 
 
 def _locate(error: Exception, ins: Instruction) -> None:

@@ -97,6 +97,25 @@ def fits(dims: tuple[int, ...], shape: Shape) -> bool:
     )
 
 
+class Written(np.ndarray[Any, Any]):
+    """Array of the present sizes whose elements beyond them are known.
+
+    Attributes
+    ----------
+    whole : array
+        Array of the bounds.
+    """
+
+    whole: Array
+
+    @staticmethod
+    def of(whole: Array, dims: Iterable[int]) -> Written:
+        """Return the part of an array that has some sizes."""
+        part = whole[tuple(map(slice, dims))].view(Written)
+        part.whole = whole
+        return part
+
+
 def zero_extended(x: Array, dims: Iterable[int], shape: Shape) -> Array:
     """Return an array with zeros up to the bounds of some dimensions.
 

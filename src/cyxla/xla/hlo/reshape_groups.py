@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
+from cyxla.types import Shape
+
 
 class ReshapeGroup(NamedTuple):
     """Dimensions of the operand that become dimensions of the result, apart from all others."""
@@ -38,3 +40,19 @@ def reshape_groups(operand: Sequence[int], result: Sequence[int]) -> list[Reshap
         last = groups.pop()
         rest = ReshapeGroup(last.operand + rest.operand, last.result + rest.result)
     return [*groups, rest] if rest.operand or rest.result else groups
+
+
+def dynamic_result(group: ReshapeGroup, shape: Shape, inferred: int | None) -> int | None:
+    """Return the dimension of a reshape's result that has the dynamic size of a group, or None if that is ambiguous.
+
+    It is the inferred dimension, the last that the result states as dynamic, or the only one of several elements. All
+    others of the group are full.
+    """
+    if inferred in group.result:
+        return inferred
+    stated = [d for d in group.result if shape.dynamic[d]] or list(group.result)
+    wide = [d for d in stated if shape.dims[d] != 1]
+    if any(shape.dynamic[d] for d in stated):
+        return (wide or stated)[-1]
+    candidates = wide if len(stated) > 1 else stated
+    return candidates[0] if len(candidates) == 1 else None

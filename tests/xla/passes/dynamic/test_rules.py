@@ -11,6 +11,12 @@ from cyxla.xla.passes.dynamic import pad_dynamic
 
 X, Y, Z = "x = f32[<=6,4] parameter(0)", "y = f32[<=6,4] parameter(1)", "z = f32[] constant(0)"
 V = "v = f32[<=12] parameter(0)"
+SPD = (
+    "x = f32[<=2,<=4,<=4] parameter(0) t = f32[<=2,<=4,<=4] transpose(x), dimensions={0,2,1} "
+    "p = f32[<=2,<=4,<=4] dot(x, t), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1} "
+    "i = s32[4,4] iota(), iota_dimension=0 j = s32[4,4] iota(), iota_dimension=1 q = pred[4,4] compare(i, j), direction=EQ "
+    "e = f32[4,4] convert(q) w = f32[2,4,4] broadcast(e), dimensions={1,2} a = f32[<=2,<=4,<=4] add(p, w)"
+)
 CASES = {
     # element-wise
     "element-wise": f"{X} a = f32[<=6,4] exponential(x) ROOT r = f32[<=6,4] add(a, x)",
@@ -139,8 +145,94 @@ CASES = {
     "i = (s32[], f32[2,<=3]) tuple(n, y) t = (f32[<=6], (s32[], f32[2,<=3])) tuple(x, i) "
     "o = (f32[<=6], (s32[], f32[2,<=3])) opt-barrier(t) a = f32[<=6] get-tuple-element(o), index=0 "
     "b = (s32[], f32[2,<=3]) get-tuple-element(o), index=1 ROOT r = ((s32[], f32[2,<=3]), f32[<=6]) tuple(b, a)",
+    # sizes of one element
+    "one repeated": "x = f32[<=4,<=3] parameter(0) y = f32[<=4,<=3] parameter(1) ROOT r = f32[<=4,<=3] subtract(x, y)",
+    "one compared": "x = f32[<=4] parameter(0) y = f32[<=4] parameter(1) ROOT r = pred[<=4] compare(x, y), direction=LT",
+    "a static operand stated as dynamic": "x = f32[<=4] parameter(0) o = f32[] constant(1) "
+    "y = f32[<=4] broadcast(o), dimensions={} ROOT r = f32[<=4] subtract(x, y)",
+    "ones of three": "p = pred[] constant(true) x = f32[<=4] parameter(0) y = f32[<=4] parameter(1) q = pred[<=4] compare(x, y), "
+    "direction=GT ROOT r = f32[<=4] select(q, x, y)",
+    # what grows
+    "written beyond the size": "x = f32[<=5] parameter(0) u = f32[2] parameter(1) i = s32[] parameter(2) n = s32[] parameter(3) "
+    "y = f32[<=5] dynamic-update-slice(x, u, i) ROOT r = f32[<=5] set-dimension-size(y, n), dimensions={0}",
+    "written twice": "x = f32[<=5,<=3] parameter(0) u = f32[<=2,3] parameter(1) i = s32[] parameter(2) n = s32[] parameter(3) "
+    "y = f32[<=5,<=3] dynamic-update-slice(x, u, i, i) z = f32[<=5,<=3] dynamic-update-slice(y, u, n, i) "
+    "a = f32[<=5,<=3] set-dimension-size(z, n), dimensions={0} b = f32[<=5,<=3] set-dimension-size(a, i), dimensions={1} "
+    "ROOT r = f32[<=5,<=3] set-dimension-size(b, i), dimensions={0}",
+    "written and read": "x = f32[<=5] parameter(0) u = f32[2] parameter(1) i = s32[] parameter(2) n = s32[] parameter(3) "
+    "y = f32[<=5] dynamic-update-slice(x, u, i) c = f32[<=5] copy(y) a = f32[<=5] set-dimension-size(c, n), dimensions={0} "
+    "b = f32[<=5] set-dimension-size(y, n), dimensions={0} ROOT r = (f32[<=5], f32[<=5]) tuple(a, b)",
+    # stated sizes
+    "several stated in a group": f"{V} ROOT r = f32[<=6,<=2] reshape(v)",
+    "several stated, one inferred": f"{V} ROOT r = f32[<=6,<=2] reshape(v), inferred_dimension=0",
+    "stated too late": f"{V} a = f32[12] negate(v) b = f32[12] add(a, v) ROOT r = f32[<=12] copy(b)",
+    "called": f"{X} y = f32[6,4] call(x), to_apply=stated ROOT r = f32[<=6,4] copy(y)",
+    "bitcast": f"{V} a = f32[<=3,4] bitcast(v) ROOT r = s32[<=3,4] bitcast(a)",
+    # transforms
+    "FFT of a batch": "x = c64[<=3,4] parameter(0) ROOT r = c64[<=3,4] fft(x), fft_type=FFT, fft_length={4}",
+    "FFT of rows": "x = f32[<=3,<=6] parameter(0) ROOT r = c64[<=3,4] fft(x), fft_type=RFFT, fft_length={6}",
+    "FFT of all": "x = f32[<=2,<=3,4] parameter(0) a = c64[<=2,<=3,3] fft(x), fft_type=RFFT, fft_length={3,4} "
+    "ROOT r = f32[<=2,3,4] fft(a), fft_type=IRFFT, fft_length={3,4}",
+    "Cholesky": f"{SPD} ROOT r = f32[<=2,<=4,<=4] cholesky(a), lower=true",
+    "Cholesky of a batch": "x = f32[<=3] parameter(0) m = f32[2,2] constant({{4,2},{2,3}}) b = f32[<=3,2,2] broadcast(m), dimensions={1,2} "
+    "n = f32[<=3,2,2] broadcast(x), dimensions={0} o = f32[<=3,2,2] abs(n) a = f32[<=3,2,2] add(b, o) "
+    "ROOT r = f32[<=3,2,2] cholesky(a), lower=false",
+    "triangular solve": f"{SPD} y = f32[<=2,<=4,<=3] parameter(1) ROOT r = f32[<=2,<=4,<=3] triangular-solve(a, y), "
+    "left_side=true, lower=true, transpose_a=NO_TRANSPOSE",
+    "triangular solve from the right": f"{SPD} y = f32[2,<=3,4] parameter(1) ROOT r = f32[<=2,<=3,<=4] triangular-solve(a, y), "
+    "left_side=false, lower=true, transpose_a=TRANSPOSE",
+    "batch norm inference": "x = f32[<=3,<=4] parameter(0) s = f32[4] parameter(1) o = f32[<=4] parameter(2) v = f32[4] exponential(s) "
+    "ROOT r = f32[<=3,<=4] batch-norm-inference(x, s, o, s, v), epsilon=0.1, feature_index=1",
+    "batch norm training": "x = f32[<=3,4,<=5] parameter(0) s = f32[4] parameter(1) ROOT r = (f32[<=3,4,<=5], f32[4], f32[4]) "
+    "batch-norm-training(x, s, s), epsilon=0.1, feature_index=1",
+    "batch norm of features": "x = f32[3,<=4] parameter(0) s = f32[<=4] parameter(1) ROOT r = (f32[3,<=4], f32[<=4], f32[<=4]) "
+    "batch-norm-training(x, s, s), epsilon=0.1, feature_index=1",
+    "batch norm gradient": "x = f32[<=3,4] parameter(0) s = f32[4] parameter(1) v = f32[4] exponential(s) d = f32[<=3,4] parameter(2) "
+    "ROOT r = (f32[<=3,4], f32[4], f32[4]) batch-norm-grad(x, s, s, v, d), epsilon=0.1, feature_index=1",
+    # choices
+    "top": "x = f32[<=3,<=6] parameter(0) ROOT r = (f32[<=3,3], s32[<=3,3]) topk(x), k=3, largest=true",
+    "bottom": "x = f32[<=6] parameter(0) ROOT r = (f32[6], s32[6]) topk(x), k=6, largest=false",
+    "top of integers": "x = s32[<=6] parameter(0) ROOT r = (s32[4], s32[4]) topk(x), k=4, largest=true",
+    "replaced windows": "x = f32[5,3] parameter(0) i = s32[4] parameter(1) u = f32[4,<=3] parameter(2) ROOT r = f32[5,3] "
+    "scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, "
+    "index_vector_dim=1, to_apply=second",
+    "windows of two arrays": "x = f32[<=5,3] parameter(0) y = f32[<=5,3] parameter(1) i = s32[<=4] parameter(2) u = f32[<=4,<=3] parameter(3) "
+    "v = f32[4,<=3] parameter(4) ROOT r = (f32[<=5,3], f32[<=5,3]) scatter(x, y, i, u, v), update_window_dims={1}, "
+    "inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=both",
+    # scans
+    "scan of rows": "x = f32[5,<=4] parameter(0) c = f32[<=4] parameter(1) ROOT r = (f32[5,<=4], f32[<=4]) scan(x, c), dimensions={0}, "
+    "num_carries=1, to_apply=step_of_rows",
+    "scan of a dynamic number of rows": "x = f32[<=5,<=4] parameter(0) c = f32[<=4] parameter(1) "
+    "ROOT r = (f32[<=5,<=4], f32[<=4]) scan(x, c), dimensions={0}, num_carries=1, to_apply=step_of_rows",
+    "scan of columns": "x = f32[<=4,<=5] parameter(0) c = f32[4] parameter(1) "
+    "ROOT r = (f32[<=4,<=5], f32[<=4]) scan(x, c), dimensions={1}, num_carries=1, is_reverse=true, to_apply=step_of_rows",
+    "scan that shrinks": "x = f32[<=3] parameter(0) c = f32[<=4] parameter(1) "
+    "ROOT r = (f32[<=3,<=4], f32[<=4]) scan(x, c), dimensions={0}, num_carries=1, to_apply=shrinking_step",
+    # convolutions
+    "convolution of a batch by groups": "x = f32[<=3,4,8] parameter(0) k = f32[4,1,3] parameter(1) ROOT r = f32[<=3,4,6] "
+    "convolution(x, k), window={size=3}, dim_labels=bf0_oi0->bf0, feature_group_count=4",
+    "convolution of features by groups of the batch": "x = f32[4,<=3,8] parameter(0) k = f32[4,<=3,3] parameter(1) ROOT r = f32[2,4,6] "
+    "convolution(x, k), window={size=3}, dim_labels=bf0_oi0->bf0, batch_group_count=2",
+    "dynamic convolution": "x = f32[<=2,2,<=8] parameter(0) k = f32[4,2,3] parameter(1) ROOT r = f32[<=2,4,<=4] custom-call(x, k), "
+    'window={size=3 stride=2 rhs_dilate=2}, dim_labels=bf0_oi0->bf0, padding_type=PADDING_SAME, custom_call_target="DynamicConvolutionForward"',
+    "dynamic convolution with wide strides": "x = f32[1,1,<=8,<=3] parameter(0) k = f32[1,1,2,4] parameter(1) ROOT r = f32[1,1,<=3,<=3] "
+    "custom-call(x, k), window={size=2x4 stride=3x1}, dim_labels=bf01_oi01->bf01, padding_type=PADDING_SAME, "
+    'custom_call_target="DynamicConvolutionForward"',
+    "dynamic convolution without padding": "x = f32[2,<=2,<=8] parameter(0) k = f32[4,2,3] parameter(1) ROOT r = f32[2,4,<=6] "
+    'custom-call(x, k), window={size=3}, dim_labels=bf0_oi0->bf0, padding_type=PADDING_VALID, custom_call_target="DynamicConvolutionForward"',
+    # custom calls
+    "error function": f'{X} ROOT r = f32[<=6,4] custom-call(x), custom_call_target="mhlo.erf"',
+    "sharding": f'{X} ROOT r = f32[<=6,4] custom-call(x), custom_call_target="Sharding"',
+    "top by custom call": 'x = f32[<=3,<=6] parameter(0) ROOT r = (f32[<=3,3], s32[<=3,3]) custom-call(x), custom_call_target="TopK", called_computations={greater}',
 }
 FUNCTIONS = """
+stated { x = f32[<=6,4] parameter(0) ROOT y = f32[6,4] add(x, x) }
+greater { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = pred[] compare(a, b), direction=GT }
+step_of_rows { x = f32[<=4] parameter(0) c = f32[<=4] parameter(1) s = f32[<=4] subtract(x, c)
+  ROOT t = (f32[<=4], f32[<=4]) tuple(s, s) }
+shrinking_step { x = f32[] parameter(0) c = f32[<=4] parameter(1) b = f32[4] broadcast(x), dimensions={} s = f32[<=4] add(b, c)
+  n = s32[] get-dimension-size(s), dimensions={0} one = s32[] constant(1) m = s32[] subtract(n, one)
+  d = f32[<=4] set-dimension-size(s, m), dimensions={0} ROOT t = (f32[<=4], f32[<=4]) tuple(s, d) }
 both { a = f32[] parameter(0) b = f32[] parameter(1) c = f32[] parameter(2) d = f32[] parameter(3)
   s = f32[] add(a, c) m = f32[] maximum(b, d) ROOT t = (f32[], f32[]) tuple(s, m) }
 step { x = f32[] parameter(0) c = f32[] parameter(1) s = f32[] add(x, c) ROOT t = (f32[], f32[]) tuple(s, s) }
@@ -166,24 +258,13 @@ def test_compiled_agrees_with_interpreter(name):
 REFUSED = {
     "?": ("v = f32[?] parameter(0) ROOT r = f32[?] negate(v)", "has no bound"),
     "large bound": ("v = pred[<=2147483648] parameter(0) ROOT r = pred[<=2147483648] not(v)", "no s32 number"),
-    "several sizes in a group": (
-        f"{V} ROOT r = f32[<=6,<=2] reshape(v)",
-        "dimensions 0 of the operand become 0, 1, 2 dynamic dimensions among them",
-    ),
     "no size in a group": (f"{V} ROOT r = f32[6,2] reshape(v)", "no dynamic dimension among them"),
     "stated as static": (f"{V} ROOT r = f32[12] negate(v)", "static dimension 0"),
     "size of a static shape": (
         "v = f32[12] parameter(0) n = s32[] parameter(1) ROOT r = f32[12] set-dimension-size(v, n), dimensions={0}",
         "static dimension 0",
     ),
-    "Cholesky": ("x = f32[<=4,<=4] parameter(0) ROOT r = f32[<=4,<=4] cholesky(x), lower=true", "cholesky"),
-    "FFT": ("x = c64[<=3,4] parameter(0) ROOT r = c64[<=3,4] fft(x), fft_type=FFT, fft_length={4}", "fft"),
-    "bitcast": (f"{V} ROOT r = f32[<=12] bitcast(v)", "bitcast"),
-    "batch norm": (
-        "x = f32[<=3,4] parameter(0) s = f32[4] parameter(1) "
-        "ROOT r = f32[<=3,4] batch-norm-inference(x, s, s, s, s), epsilon=0.1, feature_index=1",
-        "batch-norm-inference",
-    ),
+    "bitcast": ("v = f32[<=3,4]{0,1} parameter(0) ROOT r = f32[<=3,4]{1,0} bitcast(v)", "change their order"),
     "collective": (f"{V} ROOT r = f32[<=12] all-reduce(v), replica_groups={{{{0}}}}, to_apply=add", "all-reduce"),
     "custom call": (f'{V} ROOT r = f32[<=12] custom-call(v), custom_call_target="erf_of_mine"', "erf_of_mine"),
     "window of dynamic size": (
@@ -195,16 +276,6 @@ REFUSED = {
         "x = f32[1,<=4,8] parameter(0) k = f32[4,1,3] parameter(1) ROOT r = f32[1,4,6] convolution(x, k), "
         "window={size=3}, dim_labels=bf0_oi0->bf0, feature_group_count=4",
         "split into groups",
-    ),
-    "top of short rows": (
-        f"{V} t = (f32[3], s32[3]) topk(v), k=3, largest=true ROOT r = f32[3] get-tuple-element(t), index=0",
-        "fewer elements",
-    ),
-    "replaced windows": (
-        "x = f32[5,3] parameter(0) i = s32[4] parameter(1) u = f32[4,<=3] parameter(2) ROOT r = f32[5,3] "
-        "scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, "
-        "index_vector_dim=1, to_apply=second",
-        "combiner no identity",
     ),
 }
 

@@ -16,11 +16,19 @@ class _BatchNorm:
     """The attributes of a batch-norm, and its operands in double precision."""
 
     def __init__(self, ins: Instruction, *operands: Value) -> None:
-        self.x, *self.columns = (array_of(o).astype(np.float64) for o in operands)
         self.feature = int(ins.attrs["feature_index"])
+        self.x, *self.columns = (array_of(o).astype(np.float64) for o in operands)
+        if any(o.shape.is_dynamic for o in ins.operands):
+            self._cut()
         self.epsilon = float(np.float32(ins.attrs["epsilon"]))
         self.axes = tuple(d for d in range(self.x.ndim) if d != self.feature)
         self.count = max(self.x.size // max(self.x.shape[self.feature], 1), 0)
+
+    def _cut(self) -> None:
+        """Cut all operands to the least number of features."""
+        features = min(self.x.shape[self.feature], *(len(c) for c in self.columns))
+        self.x = self.x[tuple(slice(features if d == self.feature else None) for d in range(self.x.ndim))]
+        self.columns = [c[:features] for c in self.columns]
 
     def broadcast(self, column: Array) -> Array:
         """Reshape one value for each feature so that it broadcasts over the operand."""
@@ -67,9 +75,10 @@ def batch_norm_grad(
     ev: Evaluation, ins: Instruction, x: Value, scale: Value, mean: Value, variance: Value, grad: Value
 ) -> Value:
     """Return the gradients of x, scale and offset of the training form."""
-    norm = _BatchNorm(ins, x, scale, mean, variance)
+    common = [slice(min(n)) for n in zip(array_of(x).shape, array_of(grad).shape, strict=True)]
+    norm = _BatchNorm(ins, array_of(x)[tuple(common)], scale, mean, variance)
     gain, centre, var = norm.columns
-    dy = array_of(grad).astype(np.float64)
+    dy = array_of(grad)[tuple(map(slice, norm.x.shape))].astype(np.float64)
     inverse = 1.0 / np.sqrt(var + norm.epsilon)
     unit = (norm.x - norm.broadcast(centre)) * norm.broadcast(inverse)
     d_scale, d_offset = norm.total(dy * unit), norm.total(dy)

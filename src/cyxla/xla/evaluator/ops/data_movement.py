@@ -11,14 +11,15 @@ from math import prod
 import numpy as np
 
 from cyxla.errors import ShapeError
-from cyxla.types import UNBOUNDED, ElementType
+from cyxla.types import UNBOUNDED, ElementType, Shape
 from cyxla.xla.evaluator.evaluation import Evaluation
 from cyxla.xla.evaluator.numerics.conversion import bitcast_array, convert_array
 from cyxla.xla.evaluator.registry import evaluates
-from cyxla.xla.evaluator.values import Array, Value, array_of, fits, zero_extended
+from cyxla.xla.evaluator.values import Array, Value, Written, array_of, fits, zero_extended
 from cyxla.xla.hlo.attributes import PaddingDim
+from cyxla.xla.hlo.growth import is_grown, may_grow
 from cyxla.xla.hlo.instruction import Instruction
-from cyxla.xla.hlo.reshape_groups import ReshapeGroup, reshape_groups
+from cyxla.xla.hlo.reshape_groups import ReshapeGroup, dynamic_result, reshape_groups
 
 
 @evaluates("iota")
@@ -69,6 +70,11 @@ def _present_sizes(ins: Instruction, x: Array, group: ReshapeGroup) -> list[int]
         return list(sizes.values())
     if not dynamic:
         raise ShapeError(f"{remaining} present elements cannot become {ins.shape}", where=repr(ins))
+    if UNBOUNDED not in (*ins.operands[0].shape.dims, *ins.shape.dims):
+        only = dynamic_result(group, ins.shape, ins.attrs.get("inferred_dimension"))
+        assert only is not None
+        others = prod(n for d, n in sizes.items() if d != only)
+        return list({**sizes, only: remaining // max(others, 1)}.values())
     remaining //= max(prod(n for d, n in sizes.items() if d not in dynamic), 1)
     for d in dynamic[:-1]:  # all but the last keep the operand's size of the same bound, if there is one
         present = (x.shape[k] for k in group.operand)
@@ -91,11 +97,19 @@ def dynamic_reshape(ev: Evaluation, ins: Instruction, x: Array, *sizes: Array) -
 def bitcast(ev: Evaluation, ins: Instruction, x: Array) -> Array:
     """Reinterpret the operand's memory, which is in the layout of the operand, in the result's layout."""
     source, target = ins.operands[0].shape, ins.shape
+    if source.is_dynamic and _keeps_order(source, target):
+        return reshape(ev, ins, bitcast_array(x, target.dtype))
     memory = x.transpose(source.minor_to_major[::-1]).reshape(-1)
     if source.dtype is not target.dtype:
         memory = _reinterpret(memory, target.dtype)
     order = target.minor_to_major[::-1]
     return memory.reshape([target.dims[d] for d in order]).transpose(np.argsort(order) if order else ())
+
+
+def _keeps_order(source: Shape, target: Shape) -> bool:
+    """Return True if both layouts are row-major, and elements keep their width."""
+    orders = (s.minor_to_major == tuple(range(s.rank))[::-1] for s in (source, target))
+    return all(orders) and source.dtype.bits == target.dtype.bits
 
 
 def _reinterpret(memory: Array, target: ElementType) -> Array:
@@ -187,10 +201,15 @@ def dynamic_update_slice(ev: Evaluation, ins: Instruction, x: Array, update: Arr
         result = x.copy()
         result[_block(x.shape, update.shape, starts)] = update
         return result
-    result = np.array(zero_extended(x, range(x.ndim), operand))
+    result = np.array(_whole(ins, x))
     at = _block(operand.dims, block.dims, starts)
     result[tuple(slice(s.start, s.start + n) for s, n in zip(at, update.shape, strict=True))] = update
-    return result[tuple(map(slice, x.shape))]
+    return Written.of(result, x.shape) if is_grown(ins) else result[tuple(map(slice, x.shape))]
+
+
+def _whole(ins: Instruction, x: Array) -> Array:
+    """Return an array of the bounds, with zeros beyond the present sizes but for what was written there."""
+    return x.whole if isinstance(x, Written) and may_grow(ins) else zero_extended(x, range(x.ndim), ins.operands[0].shape)
 
 
 def _block(dims: Sequence[int], sizes: Sequence[int], starts: Sequence[Array]) -> tuple[slice, ...]:
@@ -214,6 +233,10 @@ def set_dimension_size(ev: Evaluation, ins: Instruction, x: Value, size: Value) 
         new_size = min(new_size, bound)
     if not ins.shape.dynamic[along] and new_size != bound:
         raise ShapeError(f"set-dimension-size to {new_size}, but the result is stated as {ins.shape}", where=repr(ins))
+    if isinstance(array, Written) and may_grow(ins):
+        whole = array.whole[tuple(slice(new_size) if d == along else slice(None) for d in range(array.ndim))]
+        sizes = [new_size if d == along else n for d, n in enumerate(array.shape)]
+        return Written.of(zero_extended(whole, [along], ins.shape), sizes)
     growth = new_size - array.shape[along]
     if growth > 0:
         padding = [PaddingDim(0, growth if d == along else 0) for d in range(array.ndim)]

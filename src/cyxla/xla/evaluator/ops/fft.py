@@ -25,7 +25,7 @@ def fft(ev: Evaluation, ins: Instruction, operand: Value) -> Value:
     if not lengths:
         return x.astype(dtype)
     if 0 in (*ins.shape.dims, *x.shape):
-        return np.zeros(ins.shape.dims, dtype)
+        return np.zeros((*x.shape[: x.ndim - len(lengths)], *ins.shape.dims[x.ndim - len(lengths) :]), dtype)
     wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
     transform: Callable[..., Any] = getattr(scipy_fft, _FUNCTIONS[kind])
     axes = tuple(range(x.ndim - len(lengths), x.ndim))

@@ -165,6 +165,12 @@ def _no_steps(shape: Shape, along: int) -> Array:
     return np.zeros([0 if d == along else n for d, n in enumerate(shape.dims)], numpy_dtype(shape))
 
 
+def _cut_to_least(arrays: list[Array]) -> list[Array]:
+    """Cut arrays, whose sizes may be dynamic, to the least of their sizes."""
+    least = [min(n) for n in zip(*(x.shape for x in arrays), strict=True)]
+    return [x[tuple(map(slice, least))] for x in arrays]
+
+
 @evaluates("scan")
 def scan(ev: Evaluation, ins: Instruction, *operands: Value) -> Steps:
     """Step along a dimension by (elements, carries) -> (outs, carries); return stacked outs, then the last carries."""
@@ -184,7 +190,7 @@ def scan(ev: Evaluation, ins: Instruction, *operands: Value) -> Steps:
     shapes = ins.shape.elements if ins.shape.is_tuple else (ins.shape,)
     stacked = []
     for k, shape in enumerate(shapes[: len(shapes) - carried]):
-        column = [array_of(outs[n][k]) for n in range(length)]
+        column = _cut_to_least([array_of(outs[n][k]) for n in range(length)])
         stacked.append(np.stack(column, axis=along) if column else _no_steps(shape, along))
     results = (*stacked, *carries)
     return results if ins.shape.is_tuple else results[0]

@@ -36,10 +36,17 @@ def topk(ev: Evaluation, ins: Instruction, x: Array) -> Value:
 
 
 def top(x: Array, k: int, *, largest: bool) -> tuple[Array, Array]:
-    """Return the k greatest or least elements along the last dimension, in total order, and their indices."""
+    """Return the k greatest or least elements along the last dimension, in total order, and their indices.
+
+    Rows of fewer elements, which have a dynamic size, are continued by zeros.
+    """
     key = total_order_key(x)
     order = (_descending(key) if largest else np.argsort(key, axis=-1, kind="stable"))[..., :k]
-    return np.take_along_axis(x, order, axis=-1), order.astype(np.int32)
+    values, indices = np.take_along_axis(x, order, axis=-1), order.astype(np.int32)
+    if x.shape[-1] >= k:
+        return values, indices
+    missing = [(0, 0)] * (x.ndim - 1) + [(0, k - x.shape[-1])]
+    return np.pad(values, missing), np.pad(indices, missing)
 
 
 def _descending(key: Array) -> Array:

@@ -13,16 +13,18 @@ from cyxla.xla.evaluator.evaluation import Evaluation
 from cyxla.xla.evaluator.numerics.apply_elementwise import apply_named
 from cyxla.xla.evaluator.numerics.conversion import convert_array
 from cyxla.xla.evaluator.numerics.products import accumulator
+from cyxla.xla.evaluator.ops.convolution import convolve
 from cyxla.xla.evaluator.ops.sorting import top
 from cyxla.xla.evaluator.targets import compaction as _compaction  # which registers its targets
 from cyxla.xla.evaluator.targets import lapack as _lapack  # which registers LAPACK's
-from cyxla.xla.evaluator.values import Array, Value, array_of, zero_extended
+from cyxla.xla.evaluator.values import Array, Value, array_of, cut_to_common, fits, zero_extended
+from cyxla.xla.hlo.attributes import WindowDim
 from cyxla.xla.hlo.instruction import Instruction
 
 _ = _compaction, _lapack
 
 # Targets that annotate a value for a compiler that places or partitions it.
-_IDENTITIES = (
+IDENTITIES = (
     "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint", "MoveToHost", "MoveToDevice", "Pin",
     "Unpin", "PinToDevice", "PinToDeviceSram", "annotate_device_placement", "xla.sdy.FuncResultSharding",
     "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape", "xla.sdy.PropagationBarrier",
@@ -32,16 +34,17 @@ _IDENTITIES = (
 
 def _identity(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
     value = operands[0] if len(operands) == 1 else tuple(operands)
-    if isinstance(value, np.ndarray) and value.shape != ins.shape.dims:
+    if isinstance(value, np.ndarray) and not fits(value.shape, ins.shape):
         raise UnimplementedError(f"{ins.attrs['custom_call_target']} to another shape needs more than one partition")
     return value
 
 
-for _name in _IDENTITIES:
+for _name in IDENTITIES:
     register_custom_call(_name, _identity)
 
 
-_ELEMENTWISE = ("erf", "tan", "asin", "acos", "atanh", "asinh", "acosh", "sinh", "cosh")
+# Targets of an operation on each element, in the dialects mhlo and chlo.
+ELEMENTWISE = ("erf", "tan", "asin", "acos", "atanh", "asinh", "acosh", "sinh", "cosh")
 
 
 def _elementwise(opcode: str) -> None:
@@ -52,7 +55,7 @@ def _elementwise(opcode: str) -> None:
         register_custom_call(f"{dialect}.{opcode}", evaluate)
 
 
-for _name in _ELEMENTWISE:
+for _name in ELEMENTWISE:
     _elementwise(_name)
 
 
@@ -75,6 +78,19 @@ def _pad_to_static(ev: Evaluation, ins: Instruction, x: Value) -> Value:
     return (padded, *(np.array(n, np.int32) for n in array.shape))
 
 
+@register_custom_call("DynamicConvolutionForward")
+def _dynamic_convolution_forward(ev: Evaluation, ins: Instruction, x: Value, kernel: Value) -> Value:
+    """Convolve; with PADDING_SAME, dynamic dimensions are padded for their present sizes."""
+    array, a = array_of(x), ins.attrs
+    labels, shape = a["dim_labels"], ins.operands[0].shape
+    window = [
+        same_padding(w, array.shape[d]) if shape.dynamic[d] and a["padding_type"] == "PADDING_SAME" else w
+        for w, d in zip(a["window"] or (), labels.input_spatial, strict=True)
+    ]
+    left, right = cut_to_common(array, array_of(kernel), [(labels.input_feature, labels.kernel_input_feature)])
+    return convolve(left, right, tuple(window), labels, ins.shape.dtype)
+
+
 @register_custom_call("TopK")
 @register_custom_call("mhlo.topk")
 def _top_k(ev: Evaluation, ins: Instruction, x: Value) -> Value:
@@ -83,6 +99,14 @@ def _top_k(ev: Evaluation, ins: Instruction, x: Value) -> Value:
     largest = bool(options_of(ins).get("largest", direction in ("GT", "GE")))
     values, indices = top(array_of(x), ins.shape.elements[0].dims[-1], largest=largest)
     return values, convert_array(indices, ins.shape.elements[1].dtype)
+
+
+def same_padding(window: WindowDim, size: int) -> WindowDim:
+    """Return a window with padding for one position per stride, as TensorFlow's SAME."""
+    reach = (window.size - 1) * window.window_dilation + 1
+    count = -(-size // window.stride)
+    total = max((count - 1) * window.stride + reach - size, 0)
+    return window._replace(padding_low=total // 2, padding_high=total - total // 2)
 
 
 # --- factorisations that XLA expands ---

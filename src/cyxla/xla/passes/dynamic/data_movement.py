@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.attributes import PaddingDim
+from cyxla.xla.hlo.growth import may_grow
 from cyxla.xla.passes.dynamic.packing import Bounded, Value, packed_shape
 from cyxla.xla.passes.dynamic.padder import Padder, Sizes, moved, pads, refuse
 
@@ -89,14 +90,16 @@ def concatenate(pad: Padder, ins: Instruction, *operands: Value) -> Value:
 
 @pads("set-dimension-size")
 def set_dimension_size(pad: Padder, ins: Instruction, operand: Value, size: Value) -> Value:
-    """Set a size within its bound; one that grows again exposes zeros."""
+    """Set a size within its bound; one that grows exposes zeros, or what was written there."""
     x, (along,) = pad.array(operand), ins.attrs["dimensions"]
     number, bound = pad.anchor(size), ins.shape.dims[along]
     if not ins.shape.dynamic[along]:
         if number.opcode != "constant" or int(number.attrs["literal"].array) < bound:
             refuse(ins, f"its stated result {ins.shape} has a static dimension {along}")
         return pad.zero_extended(x, [along])
-    return Bounded(pad.zero_extended(x, [along]).padded, {**x.sizes, along: pad.clamped(number, bound)})
+    written = x.written if may_grow(ins) else frozenset()
+    padded = x.padded if along in written else pad.zero_extended(x, [along]).padded
+    return Bounded(padded, {**x.sizes, along: pad.clamped(number, bound)}, written - {along})
 
 
 @pads("get-dimension-size")

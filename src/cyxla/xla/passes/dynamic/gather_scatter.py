@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from cyxla.types import ElementType
+from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.combiners import combiner, identity
 from cyxla.xla.passes.dynamic.packing import Bounded, Value
 from cyxla.xla.passes.dynamic.padder import Padder, Sizes, pads, refuse
+from cyxla.xla.passes.dynamic.reductions import mask, present_combiner
 
 
 @pads("gather")
@@ -48,11 +50,34 @@ def scatter(pad: Padder, ins: Instruction, *operands: Value) -> Value:
     batch = [d for d in range(updates[0].padded.shape.rank) if d not in window]
     at = _present_indices(pad, ins, index, {k: present[d] for k, d in enumerate(batch) if d in present})
     inside = [d for d in window if d in present]
-    values = [_masked_window(pad, ins, Bounded(u.padded, present), inside) for u in updates]
-    scattered = pad.copy(ins, [*(x.padded for x in arrays), at, *values])
-    results = pad.elements(scattered) if ins.shape.is_tuple else (scattered,)
+    unit = _identity(ins, updates[0]) if n == 1 else None
+    targets, values = [x.padded for x in arrays], [u.padded for u in updates]
+    if inside and unit is None:
+        results = _scatter_present(pad, ins, targets, at, values, mask(pad, values[0].shape, present, inside))
+    else:
+        if inside:
+            values = [pad.masked(Bounded(values[0], present), inside, pad.constant(unit, values[0].shape.dtype))]
+        scattered = pad.copy(ins, [*targets, at, *values])
+        results = pad.elements(scattered) if ins.shape.is_tuple else (scattered,)
     bounded = tuple([Bounded(pad.anchor(r), sizes) for r in results])
     return bounded if ins.shape.is_tuple else bounded[0]
+
+
+def _scatter_present(
+    pad: Padder,
+    ins: Instruction,
+    targets: Sequence[Instruction],
+    at: Instruction,
+    values: Sequence[Instruction],
+    present: Instruction,
+) -> tuple[Value, ...]:
+    """Scatter a mask beside the updates; elements outside it change nothing."""
+    function = present_combiner(pad, ins.called[0], [*targets, *values])
+    every = pad.full(True, targets[0].shape.static.with_dtype(ElementType.PRED))
+    shapes = [t.shape.static for t in (*targets, every)]
+    operands = (*targets, every, at, *values, present)
+    both = pad.computation.add("scatter", operands, ins.attrs, shape=Shape.tuple(shapes), called=(function,))
+    return pad.elements(both)[:-1]
 
 
 def _present_indices(pad: Padder, ins: Instruction, index: Bounded, of_updates: Sizes) -> Instruction:
@@ -69,15 +94,9 @@ def _present_indices(pad: Padder, ins: Instruction, index: Bounded, of_updates: 
     return pad.masked(Bounded(signed, sizes), tuple(sizes), pad.constant(-1, signed.shape.dtype))
 
 
-def _masked_window(pad: Padder, ins: Instruction, update: Bounded, dims: Sequence[int]) -> Instruction:
-    """Return an update with identities beyond the dynamic sizes of its windows."""
-    if not dims:
-        return update.padded
-    opcode = combiner(ins.called[0])
-    unit = identity(opcode, update.padded.shape.dtype) if opcode is not None else None
-    if unit is None:
-        refuse(ins, "windows have a dynamic size, and the combiner no identity")
-    dtype = update.padded.shape.dtype
+def _identity(ins: Instruction, update: Bounded) -> Any:
+    """Return the identity element of a combiner that has one."""
+    opcode, dtype = combiner(ins.called[0]), update.padded.shape.dtype
     if opcode == "add" and dtype.is_float:
-        unit = -0.0  # which keeps a negative zero
-    return pad.masked(update, dims, pad.constant(unit, dtype))
+        return -0.0  # which keeps a negative zero
+    return identity(opcode, dtype) if opcode is not None else None

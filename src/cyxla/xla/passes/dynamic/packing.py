@@ -26,10 +26,13 @@ class Bounded:
         Array of the bounds; elements beyond the sizes are arbitrary.
     sizes : mapping of int to Instruction
         Present sizes of the dynamic dimensions.
+    written : frozenset of int
+        Dimensions beyond whose size elements are zeros, or were written by updates; see `hlo.growth`.
     """
 
     padded: Instruction
     sizes: Mapping[int, Instruction]
+    written: frozenset[int] = frozenset()
 
 
 Value: TypeAlias = "Instruction | Bounded | tuple[Value, ...]"

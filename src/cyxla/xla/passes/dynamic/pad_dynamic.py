@@ -20,12 +20,14 @@ Elements beyond the sizes are arbitrary, and replaced where they would be read. 
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cyxla.errors import UnimplementedError
 from cyxla.types import UNBOUNDED, Shape
 from cyxla.xla.hlo import Computation, HloModule, Instruction
+from cyxla.xla.passes.dynamic.stated_sizes import has_dynamic, state_sizes
 
 if TYPE_CHECKING:
     from cyxla.xla.passes.dynamic.packing import Value
@@ -35,21 +37,31 @@ if TYPE_CHECKING:
 _MAX_SIZE = 2**31 - 1  # sizes are s32
 
 
-def run(module: HloModule) -> bool:
-    """Rewrite all computations with dynamic dimensions; a program without them is only scanned."""
+def run(module: HloModule, custom_calls: Container[str] = ()) -> bool:
+    """Rewrite all computations with dynamic dimensions; a program without them is only scanned.
+
+    Parameters
+    ----------
+    module : HloModule
+        Module to rewrite.
+    custom_calls : container of str
+        Targets of custom calls that are the caller's own, which take arrays of static sizes.
+    """
     computations = module.post_order()
-    affected = [c for c in computations if any(map(_is_dynamic, c.instructions))]
-    if not affected:
+    if not any(map(has_dynamic, computations)):
         return False
+    changed, results = state_sizes(module), _stated_results(computations)
+    affected = [c for c in computations if has_dynamic(c) or (c in results and results[c].is_dynamic)]
+    if not affected:
+        return changed
     for computation in affected:
         _check_bounds(computation)
     rewritten: dict[Computation, Computation] = {}
-    results = _stated_results(computations)
     for computation in computations:
         calls = any(c in rewritten for ins in computation.instructions for c in ins.called)
         if calls or computation in affected:
             shape = results.get(computation, computation.root.shape)
-            rewritten[computation] = _rewrite(module, computation, shape, rewritten)
+            rewritten[computation] = _rewrite(module, computation, shape, rewritten, custom_calls)
     if module.entry in rewritten:
         module.entry = rewritten[module.entry]
         _drop_interface(module)
@@ -97,13 +109,17 @@ def _drop_interface(module: HloModule) -> None:
 
 
 def _rewrite(
-    module: HloModule, source: Computation, result: Shape, rewritten: dict[Computation, Computation]
+    module: HloModule,
+    source: Computation,
+    result: Shape,
+    rewritten: dict[Computation, Computation],
+    custom_calls: Container[str],
 ) -> Computation:
     from cyxla.xla.passes.dynamic.padder import Padder  # most programs have no dynamic dimensions
 
     target = Computation(source.name, module)
     target.execution_thread, target.is_fusion = source.execution_thread, source.is_fusion
-    padder = Padder(target, rewritten)
+    padder = Padder(target, rewritten, custom_calls)
     values: dict[Instruction, Value] = {}
     for ins in source.post_order():
         value = _rewrite_instruction(padder, ins, [values[o] for o in ins.operands])

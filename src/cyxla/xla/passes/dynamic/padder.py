@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, Final, NoReturn, TypeAlias
 
 from cyxla.errors import UnimplementedError
@@ -26,11 +26,21 @@ class Padder(Writer):
         Computation to fill.
     rewritten : mapping of Computation to Computation
         Rewritten forms of called computations.
+    custom_calls : container of str
+        Targets of custom calls that are the caller's own.
     """
 
-    def __init__(self, computation: Computation, rewritten: Mapping[Computation, Computation]) -> None:
+    def __init__(
+        self,
+        computation: Computation,
+        rewritten: Mapping[Computation, Computation],
+        custom_calls: Container[str] = (),
+    ) -> None:
         super().__init__(computation)
         self.rewritten = rewritten
+        self.custom_calls = custom_calls
+        self._bounds: dict[Instruction, int] = {}
+        self._clamped: dict[tuple[Instruction, int], Instruction] = {}
 
     def copy(
         self,
@@ -65,7 +75,9 @@ class Padder(Writer):
         elements = [self.op("get-tuple-element", packed, shape=part, index=k) for k, part in enumerate(parts)]
         if shape.is_tuple:
             return tuple([self.unpack(e, s) for e, s in zip(elements, shape.elements, strict=True)])
-        return Bounded(elements[0], dict(zip(dynamic_dims(shape), elements[1:], strict=True)))
+        sizes = dict(zip(dynamic_dims(shape), elements[1:], strict=True))
+        self._bounds.update((size, shape.dims[d]) for d, size in sizes.items())
+        return Bounded(elements[0], sizes)
 
     def conform(self, value: Value, shape: Shape, ins: Instruction) -> Value:
         """Return a value with a size for each dimension that `shape` states as dynamic; `ins` is for errors."""
@@ -82,7 +94,7 @@ class Padder(Writer):
                 refuse(ins, f"its stated result {shape} has a static dimension {d}, whose size is dynamic")
         if not stated:
             return array.padded
-        return Bounded(array.padded, {d: self.size(array, d) for d in stated})
+        return Bounded(array.padded, {d: self.size(array, d) for d in stated}, array.written)
 
     def elements(self, value: Value) -> tuple[Value, ...]:
         """Return the elements of a tuple."""
@@ -136,8 +148,13 @@ class Padder(Writer):
         return {d: size for d, size in least.items() if size is not None}
 
     def clamped(self, size: Instruction, bound: int) -> Instruction:
-        """Clamp a size to 0..bound."""
-        return self.op("clamp", self.number(0), size, self.number(bound), shape=SIZE)
+        """Clamp a size to 0..bound; one that is known to be in this range stays the same instruction."""
+        if self._bounds.get(size, bound + 1) <= bound:
+            return size
+        if (size, bound) not in self._clamped:
+            clamped = self.op("clamp", self.number(0), size, self.number(bound), shape=SIZE)
+            self._bounds[clamped], self._clamped[size, bound] = bound, clamped
+        return self._clamped[size, bound]
 
     def dilated(self, size: Instruction, dilation: int) -> Instruction:
         """Return a size with `dilation` - 1 holes between elements."""

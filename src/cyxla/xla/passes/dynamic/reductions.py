@@ -59,7 +59,7 @@ def _combine(
     else:
         padded = [x.padded for x in arrays]
     if unit is None and dims:
-        results = _combine_present(pad, ins, padded, inits, _mask(pad, padded[0].shape, present, dims))
+        results = _combine_present(pad, ins, padded, inits, mask(pad, padded[0].shape, present, dims))
     else:
         combined = pad.copy(ins, [*padded, *inits])
         results = pad.elements(combined) if ins.shape.is_tuple else (combined,)
@@ -82,7 +82,7 @@ def _identity(pad: Padder, ins: Instruction, init: Instruction) -> Instruction |
     return pad.constant(value, dtype)
 
 
-def _mask(pad: Padder, shape: Shape, sizes: Sizes, dims: Sequence[int]) -> Instruction:
+def mask(pad: Padder, shape: Shape, sizes: Sizes, dims: Sequence[int]) -> Instruction:
     """Return the mask of the elements that are inside the sizes of some dimensions."""
     inside = [pad.inside(shape, d, sizes[d]) for d in dims]
     mask = inside[0]

@@ -8,7 +8,7 @@ from typing import Any
 
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo import Instruction
-from cyxla.xla.hlo.reshape_groups import ReshapeGroup, reshape_groups
+from cyxla.xla.hlo.reshape_groups import ReshapeGroup, dynamic_result, reshape_groups
 from cyxla.xla.passes.dynamic.packing import Bounded, Value, dynamic_dims
 from cyxla.xla.passes.dynamic.padder import Padder, Sizes, pads, refuse
 
@@ -27,6 +27,23 @@ def reshape(pad: Padder, ins: Instruction, operand: Value) -> Value:
     return Bounded(_moved(pad, ins, x, groups, sizes), sizes)
 
 
+@pads("bitcast")
+def bitcast(pad: Padder, ins: Instruction, operand: Value) -> Value:
+    """Reshape, where elements keep their width and both layouts are row-major."""
+    x = pad.array(operand)
+    before, after = ins.operands[0].shape, ins.shape
+    if not (_is_row_major(before) and _is_row_major(after) and before.dtype.bits == after.dtype.bits):
+        refuse(ins, "its elements change their order or their number")
+    bits = x.padded
+    if before.dtype is not after.dtype:
+        bits = pad.op("bitcast-convert", bits, shape=bits.shape.logical.with_dtype(after.dtype))
+    return reshape(pad, ins, Bounded(bits, x.sizes))
+
+
+def _is_row_major(shape: Shape) -> bool:
+    return shape.minor_to_major == tuple(range(shape.rank))[::-1]
+
+
 @pads("dynamic-reshape")
 def dynamic_reshape(pad: Padder, ins: Instruction, operand: Value, *sizes: Value) -> Value:
     """Reshape all dimensions to sizes that are operands."""
@@ -38,14 +55,12 @@ def dynamic_reshape(pad: Padder, ins: Instruction, operand: Value, *sizes: Value
 
 def _group_size(pad: Padder, ins: Instruction, x: Bounded, group: ReshapeGroup) -> tuple[int, Instruction]:
     """Return the dynamic dimension of a group in the result, and its size."""
-    flagged = [d for d in group.result if ins.shape.dynamic[d]]
-    if len(flagged) != 1:
-        count = f"{len(flagged)} dynamic dimensions" if flagged else "no dynamic dimension"
+    only = dynamic_result(group, ins.shape, ins.attrs.get("inferred_dimension"))
+    if only is None:
         of_operand, of_result = (", ".join(map(str, dims)) or "none" for dims in group)
-        refuse(ins, f"dimensions {of_operand} of the operand become {of_result}, {count} among them")
+        refuse(ins, f"dimensions {of_operand} of the operand become {of_result}, no dynamic dimension among them")
     if prod(x.padded.shape.dims[d] for d in group.operand) > _MAX_S32:
         refuse(ins, "its elements cannot be counted in s32")
-    (only,) = flagged
     total = pad.number(prod(x.padded.shape.dims[d] for d in group.operand if d not in x.sizes))
     for d in group.operand:
         if d in x.sizes:

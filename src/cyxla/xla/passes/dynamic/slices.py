@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cyxla.xla.hlo import Instruction
+from cyxla.xla.hlo.growth import is_grown, may_grow
 from cyxla.xla.passes.dynamic.packing import Bounded, Value
 from cyxla.xla.passes.dynamic.padder import Padder, pads
 
@@ -36,7 +37,12 @@ def dynamic_slice(pad: Padder, ins: Instruction, operand: Value, *starts: Value)
 def dynamic_update_slice(pad: Padder, ins: Instruction, operand: Value, update: Value, *starts: Value) -> Value:
     """Replace the present elements of the update's block; start indices are clamped to the bounds."""
     x, new, at = pad.array(operand), pad.array(update), [pad.anchor(s) for s in starts]
-    return Bounded(pad.copy(ins, [x.padded, _present_update(pad, x, new, at), *at]), x.sizes)
+    if not is_grown(ins):
+        return Bounded(pad.copy(ins, [x.padded, _present_update(pad, x, new, at), *at]), x.sizes)
+    known = x.written if may_grow(ins) else ()
+    zero = pad.constant(0, x.padded.shape.dtype)
+    x = Bounded(pad.masked(x, [d for d in x.sizes if d not in known], zero), x.sizes)
+    return Bounded(pad.copy(ins, [x.padded, _present_update(pad, x, new, at), *at]), x.sizes, frozenset(x.sizes))
 
 
 def _present_update(pad: Padder, x: Bounded, new: Bounded, at: Sequence[Instruction]) -> Instruction:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from cyxla.types import ElementType, Shape
+from cyxla.xla.evaluator.numerics.ordering import total_order_key
 from cyxla.xla.hlo import Computation, Instruction
 from cyxla.xla.passes.dynamic.packing import Bounded, Value
-from cyxla.xla.passes.dynamic.padder import Padder, pads, refuse
+from cyxla.xla.passes.dynamic.padder import Padder, pads
 from cyxla.xla.passes.engine.clone import copy_body
 
 _PRED = Shape.array(ElementType.PRED)
@@ -45,8 +49,38 @@ def _present_first(pad: Padder, compare: Computation, operands: Sequence[Instruc
 
 @pads("topk")
 def topk(pad: Padder, ins: Instruction, operand: Value) -> Value:
-    """Choose elements of each row."""
-    x = pad.array(operand)
-    if x.padded.shape.rank - 1 in x.sizes:
-        refuse(ins, "rows of dynamic size may have fewer elements than it chooses")
-    return tuple([Bounded(pad.anchor(e), x.sizes) for e in pad.elements(pad.copy(ins, [x.padded]))])
+    """Choose elements of each row; a row with fewer gives zeros."""
+    return choose(pad, ins, pad.array(operand), largest=bool(ins.attrs["largest"]))
+
+
+def choose(pad: Padder, ins: Instruction, x: Bounded, *, largest: bool) -> tuple[Value, ...]:
+    """Return the greatest or least elements of each row, and their indices."""
+    last = x.padded.shape.rank - 1
+    kept = {d: n for d, n in x.sizes.items() if d != last}
+    if last not in x.sizes:
+        return tuple([Bounded(pad.anchor(e), kept) for e in pad.elements(pad.copy(ins, [x.padded]))])
+    behind = pad.constant(_behind(x.padded.shape.dtype, largest=largest), x.padded.shape.dtype)
+    chosen = pad.elements(pad.copy(ins, [pad.masked(x, [last], behind)]))
+    size = {last: x.sizes[last]}
+    zeros = [pad.constant(0, pad.anchor(e).shape.dtype) for e in chosen]
+    return tuple([
+        Bounded(pad.masked(Bounded(pad.anchor(e), size), [last], zero), kept)
+        for e, zero in zip(chosen, zeros, strict=True)
+    ])
+
+
+def _behind(dtype: ElementType, *, largest: bool) -> Any:
+    """Return an element that no other is behind, in total order."""
+    bits = np.arange(256, dtype=np.uint8)
+    size = dtype.numpy_dtype.itemsize
+    if dtype.is_integer or size == 1:
+        values = bits.view(dtype.numpy_dtype) if size == 1 else _extremes(dtype)
+    else:  # NaNs with all bits set, and such without a sign
+        values = np.array([[0xFF] * size, [0xFF] * (size - 1) + [0x7F]], np.uint8).view(dtype.numpy_dtype).reshape(-1)
+    keys = total_order_key(values)
+    return values[np.argmin(keys) if largest else np.argmax(keys)]
+
+
+def _extremes(dtype: ElementType) -> Any:
+    limits = np.iinfo(dtype.numpy_dtype)
+    return np.array([limits.min, limits.max], dtype.numpy_dtype)

@@ -172,6 +172,10 @@ class LongTraceWarning(UserWarning):
     """A loop was unrolled while it was traced, and made many operations."""
 
 
+class FallbackWarning(UserWarning):
+    """A function that NumPy runs as it is written, since it cannot be compiled."""
+
+
 class UnknownAttributeWarning(UserWarning):
     """A graph with undeclared attributes, which are ignored."""
 

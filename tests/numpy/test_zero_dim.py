@@ -78,11 +78,12 @@ def test_arrays_scalars_and_numbers_take_turns(platform):
 @PLATFORMS
 def test_results_are_apart_from_arguments_and_from_each_other(platform):
     x = np.array(2.5)
-    f = jit(lambda x: (x, x), platform=platform)
-    one, other = f(x)
+    f = jit(lambda x: (x[...], np.asarray(x), x), platform=platform)
+    one, other, same = f(x)
     one[...] = 7
     assert (x, other) == (2.5, 2.5)
     assert one.flags.writeable
+    assert same is x
 
 
 def _in_place(x):

@@ -29,6 +29,7 @@ cdef extern from "numpy/arrayobject.h":
     object PyArray_Scalar(void *, PyArray_Descr *, PyObject *)
     void PyArray_ScalarAsCtype(PyObject *, void *)
     int PyArray_SetBaseObject(PyArrayObject *, PyObject *) except -1
+    npy_intp PyArray_ITEMSIZE(PyArrayObject *) nogil
     int PyArray_CopyInto(PyArrayObject *, PyArrayObject *) except -1
     void PyArray_UpdateFlags(PyArrayObject *, int)
     int NPY_ARRAY_CARRAY, NPY_ARRAY_ALIGNED, NPY_USERDEF

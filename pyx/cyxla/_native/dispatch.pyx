@@ -36,6 +36,12 @@ cdef extern from "Python.h":
     int PyObject_RichCompareBool(PyObject *, PyObject *, int) noexcept
     PyObject *PyObject_GetAttr(PyObject *, PyObject *) noexcept
     PyObject *Py_None
+    PyObject *PyCell_GET(PyObject *) noexcept
+    PyObject *PyDict_GetItem(PyObject *, PyObject *) noexcept
+    PyObject *PySequence_GetItem(PyObject *, Py_ssize_t) noexcept
+    bint PyList_Check(object) noexcept
+    bint PyDict_Check(object) noexcept
+    Py_ssize_t PyLong_AsSsize_t(object) noexcept
     void PyType_Modified(PyTypeObject *) noexcept
 
 cdef extern from *:
@@ -58,6 +64,7 @@ cdef enum:
     MAX_DEPTH = 32  # depth of containers up to which a hash includes their parts
     MAX_HASHED = 1 << 16  # values that a hash includes, since a container may contain itself several times
     MAX_SIGNATURES = 4096
+    MAX_GUARDS = 64  # guards whose values are on the stack
     MAX_DIMENSIONS = 64  # dimensions of a NumPy array, at most
 
 
@@ -78,6 +85,9 @@ cpdef enum Node:
     STATIC_KEY  # any other static value, by identity or by its `static_key`
     RECEIVER  # the object of a bound method, by identity
     OUT
+    SAME  # an object from outside, by identity
+    MISSING  # a name or an attribute that does not exist
+    ANY  # an object that is used by later guards alone
 
 
 cdef struct SignatureNode:
@@ -94,13 +104,33 @@ cdef struct SignatureNode:
     npy_intp *axes  # the dimensions from the slowest to the fastest varying; NULL for row-major order
 
 
+cpdef enum Source:
+    ARGUMENT  # a value passed, by its number; of a `Receiver` the object
+    GLOBAL  # a value of a dict of globals, or of the dict of builtins behind it
+    CELL  # the contents of a cell
+    ATTRIBUTE  # an attribute of the object of an earlier guard
+    ITEM  # an element of the list, tuple or dict of an earlier guard
+
+
+cdef struct Guard:
+    # A value from outside that a program depends on; its pointers belong to the CallSignature.
+    int source
+    Py_ssize_t of  # number of an earlier guard, or of an argument
+    PyObject *owner  # globals, or a cell
+    PyObject *builtins
+    PyObject *key
+    Py_ssize_t node  # number of the node that the value must match
+    Py_ssize_t same_as  # number of an earlier guard with the same object, or -1
+
+
 cdef int traces = 0  # number of functions being traced, on all threads
 cdef object current_trace = None
 cdef object static_key = None
 cdef object trim = None
+cdef object shares_memory = None
 
 
-def install(current, key_of, trim_traceback):
+def install(current, key_of, trim_traceback, share_memory):
     """Set the Python functions that the dispatcher calls.
 
     Parameters
@@ -111,9 +141,11 @@ def install(current, key_of, trim_traceback):
         Function that returns the key by which static values are compared.
     trim_traceback : callable
         Function that returns an exception's traceback without the frames of this package.
+    share_memory : callable
+        Function of two arrays whose bounds overlap that returns True if they share an element.
     """
-    global current_trace, static_key, trim
-    current_trace, static_key, trim = current, key_of, trim_traceback
+    global current_trace, static_key, trim, shares_memory
+    current_trace, static_key, trim, shares_memory = current, key_of, trim_traceback, share_memory
 
 
 def begin_trace():
@@ -153,7 +185,8 @@ cdef class Receiver:
 cdef class Compiled:
     """The compiled program of one signature, for all forms in which its arguments can be passed.
 
-    A subclass defines the methods ``run_slowly(arguments, out)`` and ``fail(code, number)``.
+    A subclass defines the methods ``run_slowly(arguments, out, passed)``, where `arguments` have permuted dimensions
+    and `passed` do not, ``fail(code, number)`` and, if `finishes` is set, ``finish(result)``.
 
     Parameters
     ----------
@@ -161,7 +194,8 @@ cdef class Compiled:
         Executable that takes the arrays and numbers among the arguments, and returns one array or a tuple.
     plan : tuple
         Structure of the container of results: ``(0,)`` is a leaf, ``(1, parts)`` a tuple, ``(2, parts)`` a list,
-        ``(3, keys, parts)`` a dict, ``(4,)`` is None, ``(5, build, key, parts)`` anything else.
+        ``(3, keys, parts)`` a dict, ``(4,)`` is None, ``(5, build, key, parts)`` anything else, and ``(6, k)`` input k
+        itself.
     fails : bool
         True if the last result is a failure code, s64[2].
     rank0 : bytes
@@ -174,11 +208,21 @@ cdef class Compiled:
     spectra : tuple of (int, int), optional
         Complex results that become real arrays if all imaginary parts of another result are zero: pairs of the index
         of such a result and the index of that other result.
+    writes : tuple of int, optional
+        Inputs that are written: their new values are the last results of the program, before the failure.
+    finishes : bool
+        True if the result goes through ``finish``, which changes objects from outside.
+    plain : bool
+        True if no program runs, but ``call_plainly`` of the dispatcher.
     """
 
     cdef readonly object executable
     cdef readonly tuple plan, input_axes, layouts, spectra
-    cdef readonly bint fails
+    cdef readonly bint fails, finishes, plain
+    cdef readonly tuple writes
+    cdef bint passes_arguments  # True if an argument itself is among the results
+    cdef Py_ssize_t n_writes
+    cdef Py_ssize_t *written  # numbers of the inputs that are written
     cdef Program program  # None if the executable must be called from Python
     cdef Py_ssize_t n_results
     cdef bint single, flat
@@ -188,8 +232,15 @@ cdef class Compiled:
 
     def __init__(
         self, executable, tuple plan, bint fails, bytes rank0, tuple input_axes=None, tuple layouts=None,
-        tuple spectra=None,
+        tuple spectra=None, tuple writes=(), bint finishes=False, bint plain=False,
     ):
+        self.writes, self.finishes, self.plain, self.n_writes = writes, finishes, plain, len(writes)
+        self.written = <Py_ssize_t *> PyMem_Calloc(len(writes) + 1, sizeof(Py_ssize_t))
+        if self.written == NULL:
+            raise MemoryError
+        for k, number in enumerate(writes):
+            self.written[k] = number
+        self.passes_arguments = has_arguments(plan)
         self.plan, self.fails, self.rank0 = plan, fails, rank0
         self.input_axes, self.layouts, self.spectra = input_axes, layouts, spectra
         self.unchanged = layouts is None and spectra is None
@@ -197,45 +248,66 @@ cdef class Compiled:
         self.flat = plan[0] == 1 and all(part[0] == 0 for part in plan[1])
         self.use(executable)
 
+    def __dealloc__(self):
+        PyMem_Free(self.written)
+
     def use(self, executable):
         """Replace the executable by an equivalent one; running calls finish with the old one."""
         cdef Program program = None
         if isinstance(executable, Program) and type(executable).__call__ is Program.__call__:
             program = executable
-            if program.nested or program.watched or program.donations is not None or program.n_buffers > MAX_INLINE:
+            if program.nested or program.watched or program.n_buffers > MAX_INLINE:
+                program = None
+            elif program.donations is not None and not self.donates_writes_alone(program):
                 program = None
             else:
-                self.n_results = program.n_outputs - self.fails
+                self.n_results = program.n_outputs - self.fails - self.n_writes
         self.executable, self.program = executable, program
 
-    def __call__(self, list leaves, out=None):
-        """Run on the arrays and numbers among the arguments, in the order of the program's parameters."""
+    cdef bint donates_writes_alone(self, Program program):
+        """Return True if the only donated inputs are written ones, each to its own new value."""
+        cdef Py_ssize_t first = program.n_outputs - self.fails - self.n_writes
+        return program.donations.items() <= {(k, first + n) for n, k in enumerate(self.writes)}
+
+    def __call__(self, list leaves, out=None, list results=None):
+        """Run on the arrays and numbers among the arguments, in the order of the program's parameters.
+
+        Where an argument itself is a result, it is the one of `results`, by default of `leaves`.
+        """
         cdef Py_ssize_t k, count = len(leaves)
         cdef PyObject *inputs[MAX_INLINE]
+        cdef PyObject *passed[MAX_INLINE]
+        cdef list permuted = leaves
+        if results is None:
+            results = leaves
         if self.input_axes is not None:
-            leaves = [leaf if axes is None else leaf.transpose(axes) for leaf, axes in zip(leaves, self.input_axes)]
+            permuted = [leaf if axes is None else leaf.transpose(axes) for leaf, axes in zip(leaves, self.input_axes)]
         if count > MAX_INLINE:
-            return self.run_slowly(leaves, out)
-        for k in range(count):
-            inputs[k] = PyList_GET_ITEM(leaves, k)
-        return self.run_in_order(inputs, count, out)
+            result = self.run_slowly(permuted, out, results)
+        else:
+            for k in range(count):
+                inputs[k], passed[k] = PyList_GET_ITEM(permuted, k), PyList_GET_ITEM(results, k)
+            result = self.run_in_order(inputs, passed, count, out)
+        return self.finish(result) if self.finishes else result
 
     cdef object run(self, PyObject **inputs, Py_ssize_t count, object out):
-        if self.input_axes is not None:
+        if self.input_axes is not None or self.finishes:
             return self([<object> inputs[k] for k in range(count)], out)
-        return self.run_in_order(inputs, count, out)
+        return self.run_in_order(inputs, inputs, count, out)
 
-    cdef object run_in_order(self, PyObject **inputs, Py_ssize_t count, object out):
-        """Run on inputs whose dimensions are permuted already."""
+    cdef object run_in_order(self, PyObject **inputs, PyObject **passed, Py_ssize_t count, object out):
+        """Run on inputs whose dimensions are permuted already; `passed` are those that were passed."""
         cdef void *bufs[MAX_INLINE]
         cdef char memory[(MAX_INLINE + 4) * CELL_BYTES]
         cdef Program program = self.program  # another thread may replace self.program meanwhile
         if program is None or out is not None:
-            return self.run_slowly([<object> inputs[k] for k in range(count)], out)
+            return self.run_slowly(
+                [<object> inputs[k] for k in range(count)], out, [<object> passed[k] for k in range(count)]
+            )
         memcpy(bufs, program.template, program.n_buffers * sizeof(void *))
-        return self.run_on(program, bufs, <char *> ((<uint64_t> memory + 63) & ~<uint64_t> 63), inputs)
+        return self.run_on(program, bufs, <char *> ((<uint64_t> memory + 63) & ~<uint64_t> 63), inputs, passed)
 
-    cdef object run_on(self, Program program, void **bufs, char *cells, PyObject **inputs):
+    cdef object run_on(self, Program program, void **bufs, char *cells, PyObject **inputs, PyObject **passed):
         """Run on buffers; the cell of 16 bytes with the number of a buffer holds its value if it has rank 0."""
         cdef Py_ssize_t k
         cdef Spec *spec
@@ -266,12 +338,16 @@ cdef class Compiled:
             if arrays is None:
                 arrays = []
             arrays.append(array)
-        cdef int64_t *failure = <int64_t *> (cells + (program.n_inputs + self.n_results) * CELL_BYTES)
+        cdef Py_ssize_t last = program.n_inputs + self.n_results + self.n_writes
+        cdef int64_t *failure = <int64_t *> (cells + last * CELL_BYTES)
         if self.fails:
-            bufs[program.n_inputs + self.n_results] = failure
+            bufs[last] = failure
+        cdef list written = self.prepare_writes(program, bufs, inputs) if self.n_writes else None
         program.execute(bufs, None, None, None)  # the program is not watched
         if self.fails and failure[0] != 0:
             self.fail(failure[0], failure[1])
+        if written is not None:
+            self.copy_writes(inputs, written)
         if first:
             return only
         if self.single:
@@ -280,9 +356,66 @@ cdef class Compiled:
                     arrays[0] = with_layout(arrays[0], self.layouts[0])
                 return arrays[0] if self.spectra is None else drop_zero_imaginary(arrays, self.spectra)[0]
             return self.unbox(bufs[program.n_inputs], spec, 0)
-        return self.container(program, bufs, arrays)
+        return self.container(program, bufs, arrays, passed)
 
-    cdef object container(self, Program program, void **bufs, list arrays):
+    cdef list prepare_writes(self, Program program, void **bufs, PyObject **inputs):
+        """Set the buffers of inputs' new values, and return the arrays that must be copied to the inputs.
+
+        A donated input is overwritten in place, unless the program cannot write to its memory.
+        """
+        cdef Py_ssize_t n, k, output
+        cdef list copied = None
+        cdef PyArrayObject *target
+        for n in range(self.n_writes):
+            k, output = self.written[n], program.n_inputs + self.n_results + n
+            target = <PyArrayObject *> inputs[k]
+            donated = program.donations is not None and k in program.donations
+            if donated and matches(inputs[k], &program.specs[k]) and PyArray_ISALIGNED(target):
+                bufs[output] = bufs[k]
+                continue
+            array = new_array(&program.specs[output])
+            if donated:
+                memcpy(PyArray_DATA(<PyArrayObject *> <PyObject *> array), bufs[k], program.specs[k].bytes)
+                bufs[k] = PyArray_DATA(<PyArrayObject *> <PyObject *> array)
+            bufs[output] = PyArray_DATA(<PyArrayObject *> <PyObject *> array)
+            if copied is None:
+                copied = [None] * self.n_writes
+            copied[n] = array
+        return copied
+
+    cdef int copy_writes(self, PyObject **inputs, list written) except -1:
+        cdef Py_ssize_t n
+        for n in range(self.n_writes):
+            if written[n] is not None:
+                PyArray_CopyInto(<PyArrayObject *> inputs[self.written[n]], <PyArrayObject *> <PyObject *> written[n])
+        return 0
+
+    cdef bint may_write(self, PyObject **inputs, Py_ssize_t count):
+        """Return True if all inputs to write are writeable, and share no memory with other inputs."""
+        cdef Py_ssize_t n, k
+        cdef PyObject *target
+        for n in range(self.n_writes):
+            target = inputs[self.written[n]]
+            if not PyArray_Check(target) or not PyArray_ISWRITEABLE(<PyArrayObject *> target):
+                return False
+            for k in range(count):
+                if k != self.written[n] and PyArray_Check(inputs[k]) and overlap(target, inputs[k]):
+                    return False
+        return True
+
+    def check_writes(self, list leaves):
+        """Return True if all inputs to write are writeable, and share no memory with other inputs."""
+        cdef PyObject **inputs = <PyObject **> PyMem_Malloc((len(leaves) + 1) * sizeof(PyObject *))
+        if inputs == NULL:
+            raise MemoryError
+        try:
+            for k in range(len(leaves)):
+                inputs[k] = PyList_GET_ITEM(leaves, k)
+            return self.may_write(inputs, len(leaves))
+        finally:
+            PyMem_Free(inputs)
+
+    cdef object container(self, Program program, void **bufs, list arrays, PyObject **passed):
         cdef Py_ssize_t k, at = 0
         cdef Spec *spec = &program.specs[program.n_inputs]
         cdef list leaves = []
@@ -294,7 +427,12 @@ cdef class Compiled:
                 leaves.append(self.unbox(bufs[program.n_inputs + k], &spec[k], k))
         if self.spectra is not None:
             drop_zero_imaginary(leaves, self.spectra)
-        return tuple(leaves) if self.flat else build(self.plan, iter(leaves))
+        if self.flat:
+            return tuple(leaves)
+        cdef list arguments = None
+        if self.passes_arguments:
+            arguments = [<object> passed[k] for k in range(program.n_inputs)]
+        return build(self.plan, iter(leaves), arguments)
 
     cdef object unbox(self, void *cell, const Spec *spec, Py_ssize_t k):
         """Return result `k`, of rank 0, as the type that NumPy returns."""
@@ -327,20 +465,58 @@ def drop_zero_imaginary(list results, tuple spectra):
     return results
 
 
-def build(tuple plan, leaves):
-    """Build the container of results from an iterator of leaves; see `plan` of `Compiled`."""
+cdef bint has_arguments(tuple plan):
+    """Return True if a plan contains inputs themselves."""
+    cdef int kind = plan[0]
+    if kind == 0 or kind == 4:
+        return False
+    return kind == 6 or any([has_arguments(part) for part in plan[len(plan) - 1]])
+
+
+cdef bint overlap(PyObject *one, PyObject *other):
+    """Return True if two arrays share an element."""
+    cdef char *begin[2]
+    cdef char *end[2]
+    if not bounds(<PyArrayObject *> one, &begin[0], &end[0]) or not bounds(<PyArrayObject *> other, &begin[1], &end[1]):
+        return False
+    if end[0] <= begin[1] or end[1] <= begin[0]:
+        return False
+    return shares_memory(<object> one, <object> other)
+
+
+cdef bint bounds(PyArrayObject *array, char **begin, char **end) noexcept:
+    """Find the memory of an array; return False if it has no elements."""
+    cdef int k
+    cdef npy_intp extent
+    begin[0] = <char *> PyArray_DATA(array)
+    end[0] = begin[0] + PyArray_ITEMSIZE(array)
+    for k in range(PyArray_NDIM(array)):
+        if PyArray_DIMS(array)[k] == 0:
+            return False
+        extent = (PyArray_DIMS(array)[k] - 1) * PyArray_STRIDES(array)[k]
+        if extent < 0:
+            begin[0] += extent
+        else:
+            end[0] += extent
+    return True
+
+
+def build(tuple plan, leaves, list arguments=None):
+    """Build the container of results from an iterator of leaves and the inputs; see `plan` of `Compiled`."""
     cdef int kind = plan[0]
     if kind == 0:
         return next(leaves)
     if kind == 1:
-        return tuple([build(part, leaves) for part in plan[1]])
+        return tuple([build(part, leaves, arguments) for part in plan[1]])
     if kind == 2:
-        return [build(part, leaves) for part in plan[1]]
+        return [build(part, leaves, arguments) for part in plan[1]]
     if kind == 3:
-        return {key: build(part, leaves) for key, part in zip(plan[1], plan[2])}
+        return {key: build(part, leaves, arguments) for key, part in zip(plan[1], plan[2])}
     if kind == 4:
         return None
-    return plan[1](plan[2], [build(part, leaves) for part in plan[3]])
+    if kind == 6:
+        return arguments[plan[1]]
+    return plan[1](plan[2], [build(part, leaves, arguments) for part in plan[3]])
 
 
 cdef bint write_number(char *cell, PyObject *value, const Spec *spec) noexcept:
@@ -380,18 +556,25 @@ cdef class CallSignature:
         of an array is its ``(dtype, sizes, axes)``, see `axes_of`; `slot` is the number of an input of the program.
     inputs : int
         Number of inputs of the program.
+    guards : list of tuple, optional
+        Values from outside that the program depends on: ``(source, of, owner, key, node, same_as)`` as in `Guard`, where
+        `node` is a number among `nodes`, behind those of the arguments.
     """
 
     cdef SignatureNode *nodes
+    cdef Guard *guards
     cdef npy_intp *dims
-    cdef Py_ssize_t nargs, inputs
+    cdef Py_ssize_t nargs, inputs, n_guards
     cdef tuple kwnames
     cdef list kept_alive
     cdef readonly Compiled compiled
 
-    def __init__(self, Compiled compiled, Py_ssize_t nargs, tuple kwnames, list nodes, Py_ssize_t inputs):
+    def __init__(
+        self, Compiled compiled, Py_ssize_t nargs, tuple kwnames, list nodes, Py_ssize_t inputs, list guards=None
+    ):
         self.compiled, self.nargs, self.kwnames, self.inputs = compiled, nargs, kwnames, inputs
-        self.kept_alive = nodes
+        self.kept_alive = [nodes, guards]
+        self.set_guards(guards or [])
         self.nodes = <SignatureNode *> PyMem_Calloc(len(nodes) + 1, sizeof(SignatureNode))
         arrays = [row[3] for row in nodes if row[0] <= Node.SCALAR]
         self.dims = <npy_intp *> PyMem_Calloc(sum(2 * len(sizes) for _, sizes, _ in arrays) + 1, sizeof(npy_intp))
@@ -418,6 +601,23 @@ cdef class CallSignature:
     def __dealloc__(self):
         PyMem_Free(self.nodes)
         PyMem_Free(self.dims)
+        PyMem_Free(self.guards)
+
+    cdef int set_guards(self, list guards) except -1:
+        self.n_guards = len(guards)
+        self.guards = <Guard *> PyMem_Calloc(len(guards) + 1, sizeof(Guard))
+        if self.guards == NULL:
+            raise MemoryError
+        cdef Guard *guard = self.guards
+        for source, of, owner, key, node, same_as in guards:
+            guard.source, guard.of, guard.node, guard.same_as = source, of, node, same_as
+            guard.key = <PyObject *> key
+            if source == Source.GLOBAL:
+                guard.owner, guard.builtins = <PyObject *> owner[0], <PyObject *> owner[1]
+            else:
+                guard.owner = <PyObject *> owner
+            guard += 1
+        return 0
 
     cdef bint matches(
         self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **inputs, Py_ssize_t capacity,
@@ -442,12 +642,84 @@ cdef class CallSignature:
             elif not match_node(&at, args[k], inputs):
                 self.release_inputs(inputs)
                 return False
+        if self.n_guards and not self.match_guards(args, inputs):
+            self.release_inputs(inputs)
+            return False
         return True
+
+    cdef bint match_guards(self, PyObject *const *args, PyObject **inputs):
+        """Compare the values from outside, and add the arrays and numbers among them to `inputs`."""
+        cdef PyObject *inline[MAX_GUARDS]
+        cdef PyObject **values = inline
+        cdef Py_ssize_t k, done = 0
+        cdef const Guard *guard
+        cdef const SignatureNode *node
+        cdef bint is_match = True
+        if self.n_guards > MAX_GUARDS:
+            values = <PyObject **> PyMem_Malloc(self.n_guards * sizeof(PyObject *))
+            if values == NULL:
+                raise MemoryError
+        while is_match and done < self.n_guards:
+            guard = &self.guards[done]
+            values[done] = find_value(guard, args, values)
+            node = &self.nodes[guard.node]
+            if guard.same_as >= 0:
+                is_match = values[done] == values[guard.same_as]
+            elif values[done] == NULL:
+                is_match = node.kind == Node.MISSING
+            else:
+                is_match = match_node(&node, values[done], inputs)
+            done += 1
+        for k in range(done):
+            Py_XDECREF(values[k])
+        if values != inline:
+            PyMem_Free(values)
+        return is_match
 
     cdef void release_inputs(self, PyObject **inputs):
         cdef Py_ssize_t k
         for k in range(self.inputs):
             Py_XDECREF(inputs[k])
+
+
+cdef PyObject *find_value(const Guard *guard, PyObject *const *args, PyObject **values) noexcept:
+    """Return a new reference to the value of a guard; NULL if there is none."""
+    cdef PyObject *value = NULL
+    cdef PyObject *owner = NULL
+    if guard.source == Source.ARGUMENT:
+        value = args[guard.of]
+        if Py_TYPE(value) == <PyTypeObject *> Receiver:
+            value = <PyObject *> (<Receiver> value).value
+    elif guard.source == Source.GLOBAL:
+        value = PyDict_GetItem(guard.owner, guard.key)
+        if value == NULL:
+            value = PyDict_GetItem(guard.builtins, guard.key)
+    elif guard.source == Source.CELL:
+        value = PyCell_GET(guard.owner)
+    elif guard.source == Source.ATTRIBUTE:
+        value = PyObject_GetAttr(values[guard.of], guard.key) if values[guard.of] != NULL else NULL
+        if value == NULL:
+            PyErr_Clear()
+        return value
+    else:
+        owner = values[guard.of]
+        if owner == NULL:
+            return NULL
+        if PyDict_Check(<object> owner):
+            value = PyDict_GetItem(owner, guard.key)
+        elif PyTuple_Check(<object> owner) or PyList_Check(<object> owner):
+            return item_of(owner, guard.key)
+    Py_XINCREF(value)
+    return value
+
+
+cdef PyObject *item_of(PyObject *sequence, PyObject *key) noexcept:
+    """Return a new reference to an element of a list or tuple; NULL if there is none."""
+    cdef Py_ssize_t at = PyLong_AsSsize_t(<object> key)
+    cdef PyObject *value = PySequence_GetItem(sequence, at)
+    if value == NULL:
+        PyErr_Clear()
+    return value
 
 
 cdef inline bint is_array(PyObject *value, const SignatureNode *node) noexcept:
@@ -548,7 +820,19 @@ cdef bint match_node(const SignatureNode **at, PyObject *value, PyObject **input
         return value == Py_None
     if kind <= Node.RECORD:
         return match_container(node, at, value, inputs)
+    if kind == Node.SAME:
+        return value == node.key or (node.count and refers_to(node.key, value))
+    if kind == Node.ANY:
+        return True
+    if kind == Node.MISSING:
+        return False
     return is_static(value, node)
+
+
+cdef bint refers_to(PyObject *reference, PyObject *value) noexcept:
+    """Return True if a weak reference is one to a value."""
+    cdef object target = (<object> reference)()
+    return <PyObject *> target == value
 
 
 cdef inline void store_input(PyObject **inputs, Py_ssize_t slot, PyObject *value) noexcept:
@@ -729,7 +1013,8 @@ cdef class Dispatcher:
     """A function that caches a compiled program for each signature of its arguments.
 
     A subclass defines the method ``call_slowly(args, kwnames, hash)``, which returns the result, and adds
-    signatures.
+    signatures; and ``call_plainly(compiled, args, kwnames)``, which calls the function itself: always, or where a
+    program would write to arrays that are read-only or share memory.
 
     Parameters
     ----------
@@ -822,25 +1107,38 @@ cdef class Dispatcher:
         cdef uint64_t hash = 0
         if traces == 0 or current_trace() is None:
             if signature is not None and signature.matches(args, nargs, kwnames, inputs, capacity, &out):
-                return self.run(signature, inputs, out)
+                return self.run(signature, args, nargs, kwnames, inputs, out)
             hash = self.hash_of(args, nargs, kwnames)
             for signature in self.signatures.get(hash, ()):
                 if signature.matches(args, nargs, kwnames, inputs, capacity, &out):
                     self.last = signature
-                    return self.run(signature, inputs, out)
-        cdef Py_ssize_t k, count = nargs + (0 if kwnames == NULL else PyTuple_GET_SIZE(<tuple> kwnames))
+                    return self.run(signature, args, nargs, kwnames, inputs, out)
         return self.call_slowly(
-            tuple([<object> args[k] for k in range(count)]), () if kwnames == NULL else <tuple> kwnames, hash
+            passed_values(args, nargs, kwnames), () if kwnames == NULL else <tuple> kwnames, hash
         )
 
-    cdef object run(self, CallSignature signature, PyObject **inputs, PyObject *out):
+    cdef object run(
+        self, CallSignature signature, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **inputs,
+        PyObject *out,
+    ):
+        cdef Compiled compiled = signature.compiled
         self.hits += 1
         self.clock += 1
-        signature.compiled.stamp = self.clock
+        compiled.stamp = self.clock
         try:
+            if compiled.plain or (compiled.n_writes and not compiled.may_write(inputs, signature.inputs)):
+                return self.call_plainly(
+                    compiled, passed_values(args, nargs, kwnames), () if kwnames == NULL else <tuple> kwnames
+                )
             return signature.compiled.run(inputs, signature.inputs, None if out == NULL else <object> out)
         finally:
             signature.release_inputs(inputs)
+
+
+cdef tuple passed_values(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames):
+    """Return the values of a call, keywords after the others."""
+    cdef Py_ssize_t k, count = nargs + (0 if kwnames == NULL else PyTuple_GET_SIZE(<tuple> kwnames))
+    return tuple([<object> args[k] for k in range(count)])
 
 
 cdef PyObject *call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) noexcept:

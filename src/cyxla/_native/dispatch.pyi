@@ -20,11 +20,22 @@ class Node(IntEnum):
     STATIC_KEY = 13
     RECEIVER = 14
     OUT = 15
+    SAME = 16
+    MISSING = 17
+    ANY = 18
+
+class Source(IntEnum):
+    ARGUMENT = 0
+    GLOBAL = 1
+    CELL = 2
+    ATTRIBUTE = 3
+    ITEM = 4
 
 def install(
     current: Callable[[], Any],
     key_of: Callable[[Any], Any],
     trimmed: Callable[[BaseException], TracebackType | None],
+    share_memory: Callable[[Any, Any], bool],
 ) -> None: ...
 def begin_trace() -> None: ...
 def end_trace() -> None: ...
@@ -33,7 +44,7 @@ def axes_of(array: Any) -> tuple[int, ...] | None: ...
 def with_layout(array: Any, layout: tuple[tuple[int, ...] | None, bool]) -> Any: ...
 def drop_zero_imaginary(results: list[Any], spectra: tuple[tuple[int, int], ...]) -> list[Any]: ...
 def enable_vectorcall(cls: type) -> None: ...
-def build(plan: tuple[Any, ...], leaves: Iterator[Any]) -> Any: ...
+def build(plan: tuple[Any, ...], leaves: Iterator[Any], arguments: list[Any] | None = None) -> Any: ...
 
 @final
 class Receiver:
@@ -48,6 +59,9 @@ class Compiled:
     input_axes: tuple[tuple[int, ...] | None, ...] | None
     layouts: tuple[tuple[tuple[int, ...] | None, bool], ...] | None
     spectra: tuple[tuple[int, int], ...] | None
+    writes: tuple[int, ...]
+    finishes: bool
+    plain: bool
     stamp: int
     def __init__(
         self,
@@ -58,15 +72,25 @@ class Compiled:
         input_axes: tuple[tuple[int, ...] | None, ...] | None = None,
         layouts: tuple[tuple[tuple[int, ...] | None, bool], ...] | None = None,
         spectra: tuple[tuple[int, int], ...] | None = None,
+        writes: tuple[int, ...] = (),
+        finishes: bool = False,
+        plain: bool = False,
     ) -> None: ...
     def use(self, executable: Any) -> None: ...
-    def __call__(self, leaves: list[Any], out: Any = None) -> Any: ...
+    def check_writes(self, leaves: list[Any]) -> bool: ...
+    def __call__(self, leaves: list[Any], out: Any = None, results: list[Any] | None = None) -> Any: ...
 
 @final
 class CallSignature:
     compiled: Compiled
     def __init__(
-        self, compiled: Compiled, nargs: int, kwnames: tuple[str, ...], nodes: list[Any], inputs: int
+        self,
+        compiled: Compiled,
+        nargs: int,
+        kwnames: tuple[str, ...],
+        nodes: list[Any],
+        inputs: int,
+        guards: list[Any] | None = None,
     ) -> None: ...
 
 class Dispatcher:

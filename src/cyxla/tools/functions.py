@@ -18,8 +18,8 @@ code of the program is compiled, prebuilt functions run it where possible, with 
 
 * operators, methods and attributes of arrays: arithmetic, comparisons, `@`, `x.sum(axis=0)`, `x.T`, `x.astype(...)`;
 * indexing of every kind (integers, slices, `...`, `None`, integer arrays, masks), and assignment:
-  `x[i] = v`, `x[1:-1] += v`. Views share memory as in NumPy. Arrays of the caller are never written; `x.at[i].set(v)`
-  returns a new array;
+  `x[i] = v`, `x[1:-1] += v`. Views share memory as in NumPy, and arrays among the arguments are written as by NumPy: in
+  place where possible, and not at all by a call that fails; `x.at[i].set(v)` returns a new array;
 * NumPy 2's dtypes: Python numbers are weak (NEP 50), float64 is the default;
 * nested tuples, lists, dicts, dataclasses and None as arguments and results; text, dtypes, functions and enums in
   them are passed through;
@@ -79,7 +79,8 @@ for exactly its sizes.
   badly conditioned `np.polyfit` are silent, and `np.errstate` has no effect. DeprecationWarnings are issued once,
   when the function is traced.
 * NumPy's errors keep their class and message. Those that depend on values are raised at the end of the call.
-* Results are contiguous and never share memory, even where NumPy returns a view of an argument. Their memory order is
+* Results are contiguous and never share memory, even where NumPy returns a view of an argument, unless a result is an
+  argument itself. Their memory order is
   NumPy's: `order=` counts, and element-wise functions and most others keep the order of their operands. Results of
   integer array indexing, loops and branches are in row-major order. Results that are read-only in NumPy, such as
   diagonals, are read-only.

@@ -77,7 +77,10 @@ class AnySizeProgram:
             leaf = leaves[k]
             buffer[tuple(map(slice, leaf.shape))] = leaf
             inputs[k] = buffer
-        result = self.entry(inputs)
+        result = self.entry(inputs, None, [*leaves, *numbers])
+        for k in self.entry.writes:
+            if k in buffers:
+                leaves[k][...] = buffers[k][tuple(map(slice, leaves[k].shape))]
         if len(self.free_buffers) < MOST_BUFFERS:
             self.free_buffers.append(buffers)
         return result
@@ -109,14 +112,15 @@ class SizedEntry(Compiled):
     def __init__(
         self, program: AnySizeProgram, sizes: tuple[int, ...], exact: Callable[[SizedEntry], Compiled]
     ) -> None:
-        super().__init__(None, (0,), False, b"")
+        assert program.entry is not None
+        super().__init__(None, (0,), False, b"", writes=program.entry.writes)
         self.any_size, self.exact = program, exact
         self.numbers = tuple(map(np.int64, sizes))
 
-    def run_slowly(self, arguments: Sequence[Any], out: Any) -> Any:
+    def run_slowly(self, arguments: Sequence[Any], out: Any, passed: Sequence[Any]) -> Any:
         """Run on arguments of these sizes."""
         try:
-            return self.any_size.run(arguments, self.numbers)
+            return self.any_size.run(passed, self.numbers)
         except Exception:
             entry = self.exact(self)
         return entry(list(arguments), out)

@@ -23,7 +23,7 @@ from cyxla.types import Shape
 from cyxla.xla.service import Executable, WrappedExecutable
 from cyxla.xla.service.background import Job, submit
 
-_LEAF, _TUPLE, _LIST, _DICT, _NONE, _OTHER = range(6)
+_LEAF, _TUPLE, _LIST, _DICT, _NONE, _OTHER, _ARGUMENT = range(7)
 _SEQUENCES = {containers.TUPLE: _TUPLE, containers.LIST: _LIST}
 
 
@@ -31,6 +31,8 @@ def build_plan(tree: Tree) -> tuple[Any, ...]:
     """Return the plan by which `Compiled` builds a container."""
     if tree.kind is None:
         return (_LEAF,)
+    if tree.kind is containers.ARGUMENT:
+        return (_ARGUMENT, tree.key)
     parts = tuple(map(build_plan, tree.children))
     if tree.kind in _SEQUENCES:
         return (_SEQUENCES[tree.kind], parts)
@@ -59,7 +61,7 @@ class Entry(Compiled):
         layouts = None if all(layout == ROW_MAJOR_RESULT for layout in lowered.layouts) else lowered.layouts
         super().__init__(
             executable, build_plan(lowered.tree), lowered.fails, bytes(lowered.rank0), input_axes, layouts,
-            lowered.spectra or None,
+            lowered.spectra or None, lowered.writes,
         )  # fmt: skip
         self.lowered = lowered
         self.seconds = seconds
@@ -95,17 +97,31 @@ class Entry(Compiled):
             return f"prebuilt kernels, until native code, which is being compiled, is ready\n{text}"
         return text
 
-    def run_slowly(self, arguments: Sequence[Any], out: Any) -> Any:
-        """Run without the C fast path: into given arrays, or on platforms without native code."""
+    def run_slowly(self, arguments: Sequence[Any], out: Any, passed: Sequence[Any]) -> Any:
+        """Run without the C fast path: into given arrays, or on platforms without native code.
+
+        Parameters
+        ----------
+        arguments : sequence
+            Arrays and numbers with the dimensions that the program takes.
+        out : object
+            Arrays of ``out=``, or None.
+        passed : sequence
+            Arrays and numbers as they were passed.
+        """
         if out is not None:
             _refuse_sized_out(self.lowered)
-        outputs = None if out is None else _check_distinct(_outputs_in_order(out, self.plan, "out"))
+        given = None if out is None else _check_distinct(_outputs_in_order(out, self.plan, "out"))
+        numbers = _argument_numbers(self.plan)
+        outputs = None if given is None else [p for p, k in zip(given, numbers, strict=True) if k is None]
         results = self.executable(*arguments, out=self._program_outputs(outputs))
         results = [results] if self.lowered.is_array else list(results)
         if self.fails:
             status = results.pop()
             if status[0]:
                 self.fail(int(status[0]), int(status[1]))
+        for k in reversed(self.writes):
+            _write_back(results.pop(), arguments[k])
         if not self._own_results:
             results = [_copy(r) for r in results] if outputs is None else results
         if outputs is None:
@@ -114,18 +130,52 @@ class Entry(Compiled):
         converted = [_convert_result(r, b, layout) if p is None else p for r, b, layout, p in results_with_layouts]
         if self.spectra is not None:
             drop_zero_imaginary(converted, tuple([pair for pair in self.spectra if outputs[pair[0]] is None]))
-        return build(self.plan, iter(converted))
+        if given is None:
+            return build(self.plan, iter(converted), list(passed))
+        values = iter(converted)
+        return build(_without_arguments(self.plan), iter([
+            next(values) if k is None else _write_argument(p, passed[k]) for p, k in zip(given, numbers, strict=True)
+        ]))  # fmt: skip
 
     def _program_outputs(self, outputs: list[Any] | None) -> Any:
         if outputs is None:
             return None
         if self.layouts is not None:
             outputs = [_to_memory_order(p, layout) for p, layout in zip(outputs, self.layouts, strict=True)]
-        return outputs[0] if self.lowered.is_array else (*outputs, *([None] if self.fails else []))
+        return outputs[0] if self.lowered.is_array else (*outputs, *[None] * (len(self.writes) + self.fails))
 
     def fail(self, code: int, number: int) -> None:
         """Raise the error of a failed run."""
         raise self.lowered.error(code, number)
+
+
+def _write_back(value: Any, target: Any) -> None:
+    """Write the new value of an argument to it, unless it was computed there."""
+    is_same = value.__array_interface__["data"][0] == target.__array_interface__["data"][0]
+    if not (is_same and target.flags.c_contiguous):
+        np.copyto(target, value)
+
+
+def _write_argument(output: Any, argument: Any) -> Any:
+    """Write an argument that is a result to the array of ``out=``, if there is one."""
+    if output is None:
+        return argument
+    np.copyto(output, argument)
+    return output
+
+
+def _argument_numbers(plan: tuple[Any, ...]) -> list[int | None]:
+    """Return the number of the argument that each leaf of a result is; None for those that are computed."""
+    if plan[0] in (_LEAF, _ARGUMENT):
+        return [plan[1] if plan[0] == _ARGUMENT else None]
+    return [] if plan[0] == _NONE else [number for part in plan[-1] for number in _argument_numbers(part)]
+
+
+def _without_arguments(plan: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a plan with leaves in place of arguments."""
+    if plan[0] in (_LEAF, _ARGUMENT):
+        return (_LEAF,)
+    return plan if plan[0] == _NONE else (*plan[:-1], tuple(map(_without_arguments, plan[-1])))
 
 
 def _refuse_sized_out(lowered: Lowered) -> None:
@@ -179,7 +229,7 @@ def _convert_result(result: Any, rank0: Rank0, layout: Layout) -> Any:
 def _outputs_in_order(out: Any, plan: tuple[Any, ...], path: str) -> list[Any]:
     """Return the arrays of ``out=`` in the order of the results; None for missing ones."""
     kind = plan[0]
-    if kind == _LEAF:
+    if kind in (_LEAF, _ARGUMENT):
         if out is not None and not isinstance(out, np.ndarray):
             raise InvalidArgumentError(f"{path} must be a NumPy array, not a {type(out).__name__}")
         return [out]
@@ -289,13 +339,35 @@ class TracedExecutable(WrappedExecutable):
         if out is not None:
             _refuse_sized_out(self._lowered)
         outputs = (out,) if self._is_array and out is not None else out
-        results = self._whole(*args, out=None if out is None else (*outputs, None))
+        others = [None] * (len(self._lowered.writes) + self._lowered.fails)
+        targets = self._written_arguments(args) if self._lowered.writes else []
+        results = self._whole(*args, out=None if out is None else (*outputs, *others))
         if self._lowered.fails:
             status = results[-1]
             if status[0]:
                 raise self._lowered.error(int(status[0]), int(status[1]))
+        for target, value in zip(targets, results[self._lowered.tree.count :], strict=False):
+            np.copyto(target, value)
         arrays = build_arrays(self._lowered.tree, iter(results))
         return arrays[0] if self._is_array else tuple(arrays)
+
+    def _written_arguments(self, args: Sequence[Any]) -> list[Any]:
+        """Return the arguments to write.
+
+        Raises
+        ------
+        InvalidArgumentError
+            One of them cannot be written, shares memory with another argument, or is bound.
+        """
+        if self._bound_arguments:
+            raise InvalidArgumentError("no argument may be bound, since the function writes to its arguments")
+        targets = [args[k] for k in self._lowered.writes if k < len(args)]
+        for k, target in zip(self._lowered.writes, targets, strict=False):
+            if type(target) is not np.ndarray or not target.flags.writeable:
+                raise InvalidArgumentError(f"argument {k} is written, and must be a writeable NumPy array")
+            if any(isinstance(a, np.ndarray) and np.may_share_memory(a, target) for a in (*args[:k], *args[k + 1 :])):
+                raise InvalidArgumentError(f"argument {k} is written, and shares memory with another argument")
+        return targets
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from cyxla.numpy import functions as _functions
 from cyxla.numpy.array_methods import methods as _methods
 from cyxla.numpy.array_methods import protocols as _protocols
 from cyxla.numpy.calls.any_size import MODES, MOST_BYTES, AnySizePrograms, SizedEntry
-from cyxla.numpy.calls.argument_binding import Binding, StaticNames, binding_of
+from cyxla.numpy.calls.argument_binding import OUT, Binding, StaticNames, binding_of
 from cyxla.numpy.calls.entries import Entry, Source, TracedExecutable
 from cyxla.numpy.calls.lowering import BOUNDS, Lowered, OpenSizes, Spec, lower
 from cyxla.numpy.calls.signatures import Call, read_arguments, static_key
@@ -33,9 +33,8 @@ from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.containers import map_leaves
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.needed_values import NeededValue
-from cyxla.numpy.tracing.result_layout import set_order
 from cyxla.numpy.tracing.trace import current, require_current, warn_user
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 from cyxla.numpy.tracing.user_frames import trim_traceback
 from cyxla.xla.client import platforms as _platforms
 from cyxla.xla.service import CompileOptions, LocalService
@@ -56,7 +55,18 @@ _UNSUPPORTED_FUNCTIONS = (
     (inspect.isasyncgenfunction, "an async generator", "return a list, or a stacked array"),
 )
 
-dispatch.install(current, static_key, trim_traceback)
+_MOST_WORK = 1000  # of the search for elements that two arrays share
+
+
+def _share_memory(one: Any, other: Any) -> bool:
+    """Return True if two arrays share an element, or if that is hard to tell."""
+    try:
+        return bool(np.shares_memory(one, other, max_work=_MOST_WORK))
+    except (np.exceptions.TooHardError, RuntimeError):
+        return True
+
+
+dispatch.install(current, static_key, trim_traceback, _share_memory)
 
 
 class CacheInfo(NamedTuple):
@@ -124,7 +134,17 @@ class Jitted(Dispatcher):
             self.add_signature(
                 hash, CallSignature(entry, len(args) - len(kwnames), kwnames, call.passed_nodes(), len(call.leaves))
             )
+        if entry.plain or (entry.writes and not entry.check_writes(call.leaves)):
+            return self.call_plainly(entry, args, kwnames)
         return entry(call.leaves, None if binding.out is None else args[binding.out])
+
+    def call_plainly(self, compiled: Compiled, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
+        """Call the function itself: always, or where a program would write to arrays that it must not write."""
+        count = len(args) - len(kwnames)
+        keywords = dict(zip(kwnames, map(_receiver_value, args[count:]), strict=True))
+        out = keywords.pop(OUT, None) if self._binding(count, kwnames).out is not None else None
+        result = self.function(*map(_receiver_value, args[:count]), **keywords)
+        return result if out is None else map_leaves(_write_output, out, result)
 
     def _compiled_call(self, binding: Binding, args: tuple[Any, ...]) -> tuple[Call, Compiled]:
         """Read the arguments of a call, and compile; numbers whose values the function needs become static."""
@@ -151,7 +171,7 @@ class Jitted(Dispatcher):
         binding = self._binding(len(args) - len(kwnames), kwnames)
         values = [a.default if a.source is None else args[a.source] for a in binding.arguments]
         arguments = [
-            v if a.static else map_leaves(_copy_argument, v) for a, v in zip(binding.arguments, values, strict=True)
+            v if a.static else map_leaves(_inlined_argument, v) for a, v in zip(binding.arguments, values, strict=True)
         ]
         pairs = list(zip(binding.arguments, arguments, strict=True))
         with require_current().program.bounds_mode(self.bounds):
@@ -217,7 +237,7 @@ class Jitted(Dispatcher):
 
     def _compile_lowered(self, lowered: Lowered, call: Call, *, tiered: bool) -> Entry:
         compiler = LocalService(self.platform).compiler  # every instruction was checked when it was made
-        options = CompileOptions.of({**self._options(call), "live_results": lowered.live_results})
+        options = CompileOptions.of({**self._options(call, lowered), "live_results": lowered.live_results})
         if config.get("VERIFY"):
             lowered.module.verify()
         if not tiered:
@@ -237,16 +257,16 @@ class Jitted(Dispatcher):
                 self.name, function, call.specs, call.names, self.bounds, keep_order=keep_order, open_sizes=open_sizes
             )
 
-    def _options(self, call: Call) -> dict[str, Any]:
+    def _options(self, call: Call, lowered: Lowered) -> dict[str, Any]:
         if not self._donate:
-            return self.options
+            return {**self.options, "in_place": lowered.in_place}
         position = iter(range(len(call.binding.arguments)))
         numbers = [
             k
             for a, inputs in zip(call.binding.arguments, call.inputs, strict=True)
             if self._donate.has(a.name.partition("[")[0], None if a.keyword else next(position))
             for k in inputs
-            if not isinstance(call.leaves[k], (int, float, complex, np.generic))
+            if not isinstance(call.leaves[k], (int, float, complex, np.generic)) and k not in lowered.writes
         ]
         return {**self.options, "donate": tuple(numbers)}
 
@@ -296,7 +316,7 @@ class Jitted(Dispatcher):
         """Compile for one signature of arrays without containers; takes the arguments of `trace`."""
         call = self._read_specs(specs, named)
         entry = self._compile(call)
-        if not entry.fails and not entry.lowered.is_sized:
+        if not entry.fails and not entry.writes and not entry.lowered.is_sized:
             return cast("Executable", entry.executable)
         return TracedExecutable(entry.lowered, entry.executable, Source(self.function, self.settings, specs, named))
 
@@ -463,14 +483,16 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
         return None
 
 
-def _copy_argument(leaf: Any) -> Any:
-    """Copy an argument of an inlined function, which may write to it."""
+def _receiver_value(value: Any) -> Any:
+    return value.value if isinstance(value, Receiver) else value
+
+
+def _inlined_argument(leaf: Any) -> Any:
+    """Return an argument of an inlined function."""
     if isinstance(leaf, Receiver):
         return leaf.value
     if isinstance(leaf, TracedArray):
-        copied = TracedArray(value_of(leaf), leaf.weak, origin=leaf.origin, rank0=leaf.rank0)
-        set_order(copied, "K", [leaf])
-        return copied
+        return leaf
     return as_traced(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else leaf
 
 

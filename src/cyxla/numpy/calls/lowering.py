@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from cyxla.errors import DTypeError, OpError, TraceError, UnimplementedError
 from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, Adapter
-from cyxla.numpy.tracing.containers import Tree, flatten, paths
+from cyxla.numpy.tracing.containers import ARGUMENT, Tree, flatten, kind_of, paths, register_kind
 from cyxla.numpy.tracing.eigenvalue_results import real_if_zero
 from cyxla.numpy.tracing.memory_layout import dense
 from cyxla.numpy.tracing.promotion import Dtype, Kind, dtype_of
@@ -94,8 +94,9 @@ class Lowered:
     Attributes
     ----------
     module : HloModule
-        Program of the arrays and numbers among the arguments. It returns an array if the function does and nothing can
-        fail, else a tuple: the arrays of the result, then the failure if there can be one.
+        Program of the arrays and numbers among the arguments. It returns an array if the function does, nothing can
+        fail and no argument is written; else a tuple: the arrays of the result, the new values of written arguments,
+        then the failure if there can be one.
     program : Program
         State shared by the traces, with the checks at run time.
     tree : Tree
@@ -112,6 +113,8 @@ class Lowered:
     spectra : tuple of (int, int)
         Results of `eig` and `eigvals` that are real arrays if all imaginary parts of another result are zero: the index
         of each, and that of the other one.
+    writes : tuple of int
+        Arguments that the function writes.
     """
 
     module: HloModule
@@ -122,16 +125,23 @@ class Lowered:
     input_axes: tuple[tuple[int, ...] | None, ...] = ()
     layouts: tuple[Layout, ...] = ()
     spectra: tuple[tuple[int, int], ...] = ()
+    writes: tuple[int, ...] = ()
 
     @property
     def is_array(self) -> bool:
         """True if the module returns an array."""
-        return self.tree.kind is None and not self.fails
+        return self.tree.kind is None and not self.fails and not self.writes
 
     @property
     def is_sized(self) -> bool:
         """True if a result has a run-time size."""
         return contains_sized(self.tree)
+
+    @property
+    def in_place(self) -> tuple[tuple[int, int], ...]:
+        """Written arguments, each with its new value among the results; none if a failed run must leave them alone."""
+        first = len(self.layouts)
+        return () if self.fails else tuple([(k, first + n) for n, k in enumerate(self.writes)])
 
     @property
     def live_results(self) -> tuple[tuple[int, int, int], ...]:
@@ -179,8 +189,8 @@ def lower(
     bounds : str
         Mode of indices out of range.
     keep_order : bool
-        Whether arguments and results are passed in memory order, and results of `eig` as real arrays if they are; else
-        in row-major order, and as complex arrays.
+        Whether arguments and results are passed in memory order, results of `eig` are real arrays if they can be, and
+        results that are arguments are the caller's arrays; else results are new arrays, in row-major order.
     open_sizes : OpenSizes, optional
         Dimensions of run-time size. The program then takes arguments padded to the bounds, and after them the sizes.
     """
@@ -192,8 +202,10 @@ def lower(
         padded = _padded(leaves, open_sizes)
         arguments = [_argument(trace, leaf, path) for leaf, path in zip(padded, names, strict=True)]
         trace.program.python_integers = _python_integers(leaves)
+        inputs = [_Input.of(a) for a, leaf in zip(arguments, leaves, strict=True) if isinstance(leaf, Spec)]
         if open_sizes is not None:
             _open(trace, arguments, leaves, open_sizes)
+        passed = [a for a, leaf in zip(arguments, leaves, strict=True) if isinstance(leaf, Spec)]
         try:
             returned = call(arguments)
         except RecursionError:
@@ -201,22 +213,92 @@ def lower(
                 f"{name} recurses without end while it is traced",
                 hint="a traced condition cannot end it: use cyxla.cond or while_loop, or make the argument static",
             ) from None
+        if keep_order:
+            returned = _mark_arguments(returned, {id(a): k for k, a in enumerate(passed) if _is_array(a)})
         results, tree = flatten(returned, STATIC_TYPES)
         result_paths = paths(returned, "result", STATIC_TYPES)
         arrays = [_result(r, p, name) for r, p in zip(results, result_paths, strict=True)]
         layouts = [layout_of(a) if keep_order else ROW_MAJOR_RESULT for a in arrays]
         values = [_to_memory_order(value_of(a), layout) for a, layout in zip(arrays, layouts, strict=True)]
         rank0 = tuple([Rank0.PYTHON if a.weak else a.rank0 for a in arrays])
+        input_axes = tuple([leaf.axes for leaf in leaves if isinstance(leaf, Spec)])
+        writes = tuple([k for k, i in enumerate(inputs) if i.is_written()])
+        written = [_permuted(inputs[k].new_value(names[k]), input_axes[k]) for k in writes]
         failure = trace.failure()
-        if tree.kind is None and failure is None:
+        if tree.kind is None and failure is None and not writes:
             root = values[0]
         else:
-            root = xla.tuple_(trace.builder, [*values, *([failure] if failure is not None else [])])
-    input_axes = tuple([leaf.axes for leaf in leaves if isinstance(leaf, Spec)])
+            root = xla.tuple_(trace.builder, [*values, *written, *([failure] if failure is not None else [])])
     spectra = real_if_zero(arrays) if keep_order else ()
     return Lowered(
-        trace.module(root), trace.program, tree, failure is not None, rank0, input_axes, tuple(layouts), spectra
-    )
+        trace.module(root), trace.program, tree, failure is not None, rank0, input_axes, tuple(layouts), spectra,
+        writes,
+    )  # fmt: skip
+
+
+class _Input(NamedTuple):
+    """Array or number that is passed to a function, with its value before the function ran.
+
+    Attributes
+    ----------
+    array : TracedArray
+        Array or number.
+    op : XlaOp
+        Value.
+    """
+
+    array: TracedArray
+    op: XlaOp
+
+    @staticmethod
+    def of(argument: Any) -> _Input:
+        """Return the input of an argument; that of a random generator is not accessible."""
+        array = argument if isinstance(argument, TracedArray) else TracedArray(as_traced(0).op)
+        return _Input(array, array.op)
+
+    def is_written(self) -> bool:
+        """Return True if the function has written the array."""
+        return self.array.op is not self.op
+
+    def new_value(self, name: str) -> XlaOp:
+        """Return the value of a written array."""
+        if self.array.shape != self.op.shape.dims:
+            raise UnimplementedError(
+                f"the shape of argument {name} is assigned", hint="use x.reshape(sizes), which is another array"
+            )
+        return value_of(self.array)
+
+
+class _Passed:
+    """Result that is an argument itself."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+register_kind(_Passed, ARGUMENT)
+
+
+def _mark_arguments(value: Any, numbers: Mapping[int, int]) -> Any:
+    """Replace the arguments, given as numbers by identity, in a container of results."""
+    if id(value) in numbers:
+        return _Passed(numbers[id(value)])
+    kind = None if isinstance(value, STATIC_TYPES) else kind_of(value)
+    if kind is None or kind is SIZED:
+        return value
+    parts = kind.parts(value)
+    marked = [_mark_arguments(part, numbers) for part in parts]
+    is_same = all(m is p for m, p in zip(marked, parts, strict=True))
+    return value if is_same else kind.build(kind.key(value), marked)
+
+
+def _is_array(value: Any) -> bool:
+    """Return True if an argument is an array, neither a scalar nor a random generator."""
+    return isinstance(value, SizedArray) or (isinstance(value, TracedArray) and value.rank0 is Rank0.ARRAY)
+
+
+def _permuted(op: XlaOp, axes: tuple[int, ...] | None) -> XlaOp:
+    return op if axes is None else xla.transpose(op, axes)
 
 
 def _python_integers(leaves: Sequence[Any]) -> frozenset[int]:

@@ -69,6 +69,7 @@ DATACLASS = Kind(
     lambda v: [f".{n}" for n in field_names(v)], _build_dataclass,
 )  # fmt: skip
 STATIC = Kind(lambda v: (), lambda v: _to_original(v), lambda v: (), lambda key, parts: key)  # static values
+ARGUMENT = Kind(lambda v: (), lambda v: v.number, lambda v: (), lambda key, parts: key)  # a result that is an argument
 _BUILTIN_KINDS: dict[type, Kind] = {type(None): NONE, tuple: TUPLE, list: LIST, dict: DICT}
 
 

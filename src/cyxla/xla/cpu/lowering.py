@@ -143,7 +143,7 @@ def emit(module: HloModule, options: CompileOptions | None = None) -> tuple[Plan
     check_supported(module, options)
     check_live_results(module.entry.root, options.live_results)
     planned = plan(module.entry, options.live_results)
-    buffers = assign(planned, donated(module, resolve_donation(options, module).donate))
+    buffers = assign(planned, {**donated(module, resolve_donation(options, module).donate), **dict(options.in_place)})
     return planned, buffers, emit_module(planned, buffers, options.seed, profile=options.profile)
 
 

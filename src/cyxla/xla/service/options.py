@@ -32,6 +32,9 @@ class CompileOptions:
     donate : tuple of int or str, or bool
         Parameters, by number or name, whose buffers a call may reuse for results of the same size; their contents are
         undefined afterwards. True donates the parameters of the module's own tables. See `donation`.
+    in_place : tuple of (int, int)
+        Parameters that are arrays, each with the number of the result array that may be computed in its memory. A
+        platform may ignore it.
     live_results : tuple of (int, int, int)
         Results of which the caller reads a leading part alone: leaf of the result, dimension of it, and leaf that holds
         the number of elements to read along that dimension. The others are undefined.
@@ -44,6 +47,7 @@ class CompileOptions:
     max_trips: int | None = None
     profile: bool = False
     donate: tuple[int | str, ...] | bool = ()
+    in_place: tuple[tuple[int, int], ...] = ()
     live_results: tuple[tuple[int, int, int], ...] = ()
 
     @staticmethod
@@ -72,6 +76,7 @@ class CompileOptions:
         """Return a text that is equal for options under which equal programs compile to equal code."""
         passes = ",".join(sorted(self.disabled_passes))
         donated = f" donate-{self.donate}" if self.donate else ""
+        donated += f" in-place-{self.in_place}" if self.in_place else ""
         live = f" live-{self.live_results}" if self.live_results else ""
         return f"passes-{passes} seed-{self.seed}{' profile' if self.profile else ''}{donated}{live}"
 

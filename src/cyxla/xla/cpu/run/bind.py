@@ -73,7 +73,7 @@ def _run(plan: Specialised, fixed: Mapping[int, Any], options: CompileOptions, c
     values = [fixed[n] for n in plan.used]
     has_loops = any(i.opcode in _SLOW_TO_EVALUATE for i in plan.prologue.entry.instructions)
     if has_loops or plan.work > MIN_COMPILED_OPS:
-        return tuple(_compile(plan.prologue, replace(options, donate=()), compile)(*values))
+        return tuple(_compile(plan.prologue, replace(options, donate=(), in_place=()), compile)(*values))
     from cyxla.xla.evaluator import evaluate  # most programs have no fixed arguments
 
     results = evaluate(plan.prologue, values)
@@ -89,9 +89,9 @@ def _main_options(program: CpuExecutable, fixed: Mapping[int, Any]) -> CompileOp
     """Return the options of the main program, with donated arguments number_instructions anew."""
     donate = resolve_donation(program.options, program.optimized).donate
     if isinstance(donate, bool):
-        return program.options
+        return replace(program.options, in_place=())
     remaining = [n for n in range(len(program.optimized.parameters)) if n not in fixed]
-    return replace(program.options, donate=tuple([k for k, n in enumerate(remaining) if n in donate]))
+    return replace(program.options, in_place=(), donate=tuple([k for k, n in enumerate(remaining) if n in donate]))
 
 
 def _compile(module: HloModule, options: CompileOptions, compile: Compile) -> CpuExecutable:

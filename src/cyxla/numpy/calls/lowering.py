@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -326,7 +327,7 @@ def _find_sized(tree: Tree, first: int, layouts: Sequence[Layout], found: list[t
         return first + 1
     if tree.kind is SIZED:
         axes = layouts[first][0]
-        found.append((first, tree.key if axes is None else axes[tree.key], first + 1))
+        found += [(first, d if axes is None else axes[d], first + k) for k, d in enumerate(tree.key, 1)]
     for child in tree.children:
         first = _find_sized(child, first, layouts, found)
     return first
@@ -348,13 +349,13 @@ def _padded(leaves: Sequence[Any], open_sizes: OpenSizes | None) -> Sequence[Any
 def _open(trace: Trace, arguments: list[Any], leaves: Sequence[Any], open_sizes: OpenSizes) -> None:
     """Replace padded arguments by arrays of run-time size, and add the sizes to the program's parameters."""
     inputs = [k for k, leaf in enumerate(leaves) if isinstance(leaf, Spec)]
+    counts: dict[int, dict[int, TracedArray]] = defaultdict(dict)
     for number, (group, bound) in enumerate(zip(open_sizes.groups, open_sizes.bounds, strict=True)):
         size = size_array(trace.parameter(Shape.array(ElementType.S64, ()), f"size{number}"), bound)
         for index, d in group:
-            k = inputs[index]
-            if not isinstance(arguments[k], TracedArray):
-                raise UnimplementedError(f"input {index} has two dimensions of run-time size")
-            arguments[k] = SizedArray(arguments[k], d, size)
+            counts[inputs[index]][d] = size
+    for k, sizes in counts.items():
+        arguments[k] = SizedArray(arguments[k], sizes)
 
 
 def _to_memory_order(op: XlaOp, layout: Layout) -> XlaOp:

@@ -76,7 +76,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     if minlength or known_values(x) is not None or not array.size:
         return counts
     greatest: Any = np.max(TracedArray(indices))
-    return SizedArray(counts, 0, as_size(greatest + 1, size))
+    return SizedArray(counts, {0: as_size(greatest + 1, size)})
 
 
 def _parse_minlength(minlength: Any) -> int:

@@ -74,13 +74,13 @@ def repeat_by_counts(data: TracedArray, size: TracedArray | None, repeats: Any, 
         fail_where(require_current(), negative, op, lambda n: ValueError("repeats may not contain negative values."))
     each: Any = _np.broadcast_to(_np.reshape(TracedArray(op), (-1,)), (n,)) if counts.size == 1 else TracedArray(op)
     if isinstance(repeats, SizedArray) or size is not None:
-        each = filled(SizedArray(TracedArray(value_of(each)), 0, size or repeats.count), 0)
+        each = filled(SizedArray(TracedArray(value_of(each)), {0: size or repeats.count}), 0)
     ends = _np.cumsum(each)
     bound = max(high, 0) * n
     source = _np.searchsorted(ends, np.arange(bound), side="right")
     taken = _np.take(data, source, axis=axis, mode="clip")
     total = ends[-1] if n else np.int64(0)
-    return SizedArray(taken, axis, as_size(as_traced(total), bound))
+    return SizedArray(taken, {axis: as_size(as_traced(total), bound)})
 
 
 # -- deletion
@@ -122,7 +122,7 @@ def _without_one(array: TracedArray, position: Any, axis: int) -> Any:
 def kept_mask(size: Any, obj: Any, axis: int, bound: int | None = None) -> Any:
     """Return a mask of the elements that are not deleted, of a number or a traced number of elements."""
     every: Any = TracedArray(value_of(as_traced(np.ones(size if bound is None else bound, bool))))
-    mask: Any = every if bound is None else SizedArray(every, 0, size)
+    mask: Any = every if bound is None else SizedArray(every, {0: size})
     positions: Any = (
         obj if isinstance(obj, (slice, SizedArray)) else as_strong(obj) if is_traced(obj) else np.asarray(obj)
     )

@@ -41,7 +41,7 @@ def unique(
         matrix = rows if array.ndim == 2 else _np.reshape(rows, (rows.shape[0], prod(rest)))
         results = list(_unique_rows(matrix, wanted, False))
         found = results[0]
-        restored = SizedArray(found.data.reshape((found.bound, *rest)), 0, found.count)
+        restored = SizedArray(found.data.reshape((found.bound, *rest)), {0: found.count})
         results[0] = _np.moveaxis(restored, 0, axis)
     return results[0] if len(results) == 1 else tuple(results)
 
@@ -54,7 +54,7 @@ def _unique_rows(array: Any, wanted: tuple[bool, bool, bool], equal_nan: bool) -
     ordered = value_of(_np.take(data, positions, axis=0))
     is_first = _differs_from_previous(ordered, equal_nan)
     if isinstance(array, SizedArray):
-        within = valid(SizedArray(TracedArray(is_first), 0, array.count))
+        within = valid(SizedArray(TracedArray(is_first), {0: array.count}))
         is_first = xla.and_(is_first, value_of(within))
     size = array.count if isinstance(array, SizedArray) else array.shape[0]
     return _results(is_first, ordered, value_of(positions), wanted, size, array)
@@ -96,14 +96,14 @@ def _results(
 ) -> list[Any]:
     indices = values.iota_along(is_first.builder, ElementType.S64, is_first.shape.dims, 0)
     (elements, first, starts), count = pack(is_first, [ordered, positions, indices])
-    results: list[Any] = [SizedArray(TracedArray(elements), 0, count)]
+    results: list[Any] = [SizedArray(TracedArray(elements), {0: count})]
     return_index, return_inverse, return_counts = wanted
     if return_index:
-        results.append(SizedArray(TracedArray(first), 0, count))
+        results.append(SizedArray(TracedArray(first), {0: count}))
     if return_inverse:
         results.append(_inverse(is_first, positions, array))
     if return_counts:
-        results.append(SizedArray(_counts(TracedArray(starts), count, size), 0, count))
+        results.append(SizedArray(_counts(TracedArray(starts), count, size), {0: count}))
     return results
 
 
@@ -111,7 +111,7 @@ def _inverse(is_first: XlaOp, positions: XlaOp, array: Any) -> Any:
     """Return for each element the index of the unique element that equals it."""
     numbers: Any = _np.cumsum(TracedArray(is_first), dtype=np.int64) - 1
     inverse = _np.take(numbers, _np.argsort(TracedArray(positions)))
-    return SizedArray(inverse, 0, array.count) if isinstance(array, SizedArray) else inverse
+    return SizedArray(inverse, {0: array.count}) if isinstance(array, SizedArray) else inverse
 
 
 def _counts(starts: Any, count: Any, size: Any) -> TracedArray:

@@ -165,7 +165,7 @@ class MaskPlan:
 
         Runs with another number of elements fail.
         """
-        if elements.ndim != len(self.uncovered_dims) + 1 or elements.axis != self.block_dim:
+        if elements.ndim != len(self.uncovered_dims) + 1 or list(elements.counts) != [self.block_dim]:
             raise ShapeError(
                 "an array of run-time size does not match the elements of a mask", where=_trace.user_line()
             )
@@ -225,7 +225,6 @@ class MaskedElements(SizedArray):
 
     def __init__(self, plan: MaskPlan, basic_part: TracedArray) -> None:
         self._plan, self.basic_part = plan, basic_part
-        self.axis = plan.block_dim
         self._data: TracedArray | None = None  # type: ignore[assignment]
         self._packed: XlaOp | None = None
 
@@ -243,15 +242,20 @@ class MaskedElements(SizedArray):
             if owner is None or not _is_enclosing(owner):
                 _trace.raise_escaped()
             with _trace.tracing(owner):
-                self._data, self._count = self._plan.pack(self.basic_part)
+                self._data, count = self._plan.pack(self.basic_part)
+            self._counts = {self._plan.block_dim: count}
             self._packed = self._data.op
         return self._data
 
     @property
-    def count(self) -> Any:
+    def counts(self) -> dict[int, Any]:
         """Number of selected elements."""
         assert self.data is not None  # packs them
-        return super().count
+        return super().counts
+
+    def like(self, data: Any) -> SizedArray:
+        """Return other padded elements of the same sizes."""
+        return SizedArray(data, self.counts)
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -91,11 +91,11 @@ def nonzero_indices(mask: XlaOp) -> tuple[SizedArray, ...]:
     flat = xla.reshape(mask, (size,))
     if len(sizes) == 1:
         indices, count = pack_indices(flat)
-        return (SizedArray(TracedArray(indices), 0, count),)
+        return (SizedArray(TracedArray(indices), {0: count}),)
     coordinates = [
         xla.reshape(values.iota_along(mask.builder, ElementType.S64, sizes, d), (size,)) for d in range(len(sizes))
     ]
     packed, count = pack(flat, coordinates)
     for op, n in zip(packed, sizes, strict=True):
         _declare_range(op, n)
-    return tuple([SizedArray(TracedArray(p), 0, count) for p in packed])
+    return tuple([SizedArray(TracedArray(p), {0: count}) for p in packed])

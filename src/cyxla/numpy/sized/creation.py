@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from operator import index
 from typing import Any
 
@@ -21,7 +22,6 @@ from cyxla.numpy.ufuncs.apply import broadcast_to
 _np: Any = np  # its functions dispatch to this package
 
 GREATEST_BOUND = 1 << 24  # greatest bound of a dimension that follows from the range of a number: 128 MiB of float64
-_TWO_SIZES_HINT = "make the argument static: one size of an array may be known at run time only, not several"
 _BOUND_HINT = "make the argument static; or bound it: np.minimum(n, 1000); sizes and counts of arrays have bounds"
 
 
@@ -53,18 +53,18 @@ def bound_of(size: TracedArray) -> int:
 
 
 def filled_shape(shape: Any, value: Any, dtype: Any) -> Any:
-    """Return an array filled with a value, of a shape of which one size is traced."""
+    """Return an array filled with a value, of a shape of which some sizes are traced."""
     sizes = list(shape) if isinstance(shape, (tuple, list)) else [shape]
-    traced_axes = [d for d, n in enumerate(sizes) if is_traced(n)]
-    if len(traced_axes) > 1:
-        as_traced(sizes[traced_axes[0]])._raise_no_value("be used as an index or a size", _TWO_SIZES_HINT)
-    (axis,) = traced_axes
-    count = bounded_size(sizes[axis])
-    padded = tuple(bound_of(count) if d == axis else index(n) for d, n in enumerate(sizes))
+    counts = {d: bounded_size(n) for d, n in enumerate(sizes) if is_traced(n)}
+    padded = tuple([bound_of(counts[d]) if d in counts else index(n) for d, n in enumerate(sizes)])
+    if prod(padded) > GREATEST_BOUND:
+        raise TraceError(
+            f"an array of run-time size with bounds {padded} is too large", where=user_line(), hint=_BOUND_HINT
+        )
     array = as_traced(value) if dtype is None else as_traced(value, dtype)
     if isinstance(value, SizedArray) or array.ndim:
         raise_unsupported("be filled by an array", "use np.zeros and an assignment")
-    return SizedArray(TracedArray(broadcast_to(value_of(array), padded), rank0=Rank0.ARRAY), axis, count)
+    return SizedArray(TracedArray(broadcast_to(value_of(array), padded), rank0=Rank0.ARRAY), counts)
 
 
 def _zeros(shape: Any, dtype: Any = float, order: str = "C", **options: Any) -> Any:
@@ -93,16 +93,69 @@ def _arange(start: Any = None, stop: Any = None, step: Any = 1, dtype: Any = Non
         raise ZeroDivisionError("division by zero")
     first: Any = as_traced(low, np.int64)
     last: Any = as_traced(high, np.int64)
+    is_count = step == 1 and not is_traced(low) and low == 0 and range_of(value_of(last))[0] >= 0
     distance: Any = last - first if step > 0 else first - last
-    count = bounded_size(_np.maximum((distance + (abs(step) - 1)) // abs(step), 0))
+    count = bounded_size(high if is_count else _np.maximum((distance + (abs(step) - 1)) // abs(step), 0))
     found: Any = np.result_type(*[np.int64 if k is int else k for k in kinds]) if dtype is None else np.dtype(dtype)
-    elements: Any = np.arange(bound_of(count)) * step + first
-    return SizedArray(TracedArray(convert(value_of(elements), found)), 0, count)
+    numbers = np.arange(bound_of(count)) * step
+    elements: Any = as_traced(numbers) if is_count else numbers + first
+    return SizedArray(TracedArray(convert(value_of(elements), found)), {0: count})
+
+
+def arange(size: Any) -> SizedArray:
+    """Return the integers below a traced size."""
+    numbers: SizedArray = _arange(size)
+    return numbers
+
+
+def _tri(n: Any, m: Any = None, k: Any = 0, dtype: Any = float, **options: Any) -> Any:
+    """Return a lower triangle of ones."""
+    rows, columns = (arange(size) if is_traced(size) else np.arange(size) for size in (n, n if m is None else m))
+    return (rows[:, None] >= columns - k).astype(dtype)
+
+
+def _eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = float, order: str = "C", **options: Any) -> Any:
+    """Return a matrix of ones on a diagonal."""
+    rows, columns = (arange(size) if is_traced(size) else np.arange(size) for size in (n, n if m is None else m))
+    return (rows[:, None] == columns - k).astype(dtype)
+
+
+def _identity(n: Any, dtype: Any = None, **options: Any) -> Any:
+    return _eye(n, dtype=float if dtype is None else dtype)
+
+
+def _linspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
+    axis: int = 0, **options: Any,
+) -> Any:  # fmt: skip
+    """Return a traced number of evenly spaced numbers."""
+    if retstep or np.ndim(start) or np.ndim(stop) or not is_traced(num):
+        raise_unsupported("be made by np.linspace with retstep= or between arrays", "multiply np.arange by a step")
+    count = bounded_size(num)
+    start, stop = (_np.multiply(v, 1.0) for v in (start, stop))
+    steps: Any = _np.maximum(count - 1 if endpoint else count, 1)
+    delta: Any = stop - start
+    numbers = arange(count)
+    result = numbers / steps * delta + start
+    if endpoint:
+        result = _np.where(_np.logical_and(numbers == count - 1, count > 1), stop, result)
+    return result.astype(np.result_type(start.dtype, stop.dtype, np.float64) if dtype is None else dtype)
+
+
+def _indices(dimensions: Any, dtype: Any = int, sparse: bool = False, **options: Any) -> Any:
+    """Return the indices of a grid."""
+    sizes, rank = list(dimensions), len(dimensions)
+    lines = [(arange(n) if is_traced(n) else np.arange(n)).astype(dtype) for n in sizes]
+    lines = [x[tuple([slice(None) if d == k else None for d in range(rank)])] for k, x in enumerate(lines)]
+    if sparse:
+        return tuple(lines)
+    return _np.stack([x + filled_shape(sizes, np.zeros((), dtype), None) for x in lines])
 
 
 #: Functions that make arrays from traced sizes, by NumPy's function.
 CREATION: dict[str, Callable[..., Any]] = {
-    "zeros": _zeros, "ones": _ones, "empty": _zeros, "full": _full, "arange": _arange,
+    "zeros": _zeros, "ones": _ones, "empty": _zeros, "full": _full, "arange": _arange, "tri": _tri, "eye": _eye,
+    "identity": _identity, "linspace": _linspace, "indices": _indices,
 }  # fmt: skip
 
 
@@ -112,7 +165,11 @@ def like(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     array = arguments["a"]
     if arguments.get("shape") is not None or not isinstance(array, SizedArray):
         raise_unsupported(f"be passed to np.{func.__name__} with shape= or as fill_value=")
-    return SizedArray(call(func, {**arguments, "a": array.data}), array.axis, array.count)
+    if isinstance(arguments.get("fill_value"), SizedArray) or np.ndim(arguments.get("fill_value", 0)):
+        filled = array.astype(arguments.get("dtype") or array.dtype).copy()
+        filled[...] = arguments["fill_value"]
+        return filled
+    return array.like(call(func, {**arguments, "a": array.data}))
 
 
 @sized(np.copy)

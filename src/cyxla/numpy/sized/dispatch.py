@@ -12,10 +12,12 @@ from cyxla.numpy.sized import (
     elementwise,
     indices,
     joining,
+    matrices,
     movement,
     products,
     quantiles,
     reductions,
+    shapes,
     sorting,
     statistics,
 )
@@ -24,7 +26,10 @@ from cyxla.numpy.sized.ufunc_methods import METHODS
 from cyxla.numpy.tracing.registry import implementation_of
 from cyxla.numpy.tracing.sized_array import raise_unsupported, raise_unsupported_function
 
-FAMILIES = (creation, elementwise, indices, joining, movement, products, quantiles, reductions, sorting, statistics)
+FAMILIES = (
+    creation, elementwise, indices, joining, matrices, movement, products, quantiles, reductions, shapes, sorting,
+    statistics,
+)  # fmt: skip
 
 
 def call_function(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:

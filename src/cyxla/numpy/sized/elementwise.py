@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.sized.frames import Frame, align, require_equal, resized
+from cyxla.numpy.sized.frames import Frame, align, require_equal, resized, shape_of
 from cyxla.numpy.sized.searching import SEARCHES
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.conversion import convert
@@ -81,7 +81,7 @@ def apply(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     if where:
         options["where"] = aligned[len(inputs)]
     if not any(isinstance(o, SizedArray) for o in outputs):
-        if outputs and frame.count is not None:
+        if outputs and frame.counts:
             raise_unsupported("be written to an array of known size by out=", "use the result")
         if outputs:
             options["out"] = outputs
@@ -102,17 +102,20 @@ def apply(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> 
 
 def _with_zeros(value: Any) -> Any:
     """Return an array of run-time size with zeros in the padding, which pass the checks of all functions."""
-    return SizedArray(filled(value, 0), value.axis, value.count) if isinstance(value, SizedArray) else value
+    return value.like(filled(value, 0)) if isinstance(value, SizedArray) else value
 
 
 def _write(frame: Frame, result: TracedArray, out: Any, casting: Any, name: str) -> Any:
     """Write a result to an array of run-time size."""
-    if not isinstance(out, SizedArray) or frame.count is None or result.ndim != out.ndim:
+    if not isinstance(out, SizedArray) or result.ndim != out.ndim:
         raise_unsupported("be combined in place with a larger array", "use the result of the operation")
     if not np.can_cast(result.kind if isinstance(result.kind, np.dtype) else result.dtype, out.dtype, casting):
         raise output_error(name, result.dtype, out.dtype, casting)
-    require_equal(out.count, frame.count, _OUT_MESSAGE)
-    op = convert(value_of(resized(result, result.ndim - frame.from_right, out.bound)), out.dtype)
+    for d, (own, size) in enumerate(zip(out.shape, shape_of(frame.wrap(result)), strict=True)):
+        if isinstance(own, TracedArray) or isinstance(size, TracedArray):
+            require_equal(own, size, _OUT_MESSAGE)
+            result = resized(result, d, out.data.shape[d])
+    op = convert(value_of(result), out.dtype)
     out.data.overwrite(xla.select(value_of(valid(out)), op, value_of(out.data)))  # padding may be another's elements
     return out
 
@@ -172,25 +175,23 @@ def _as_python(result: Any) -> Any:
 def array_equal(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Test whether two arrays have the same shape and elements."""
     first, second = arguments["a1"], arguments["a2"]
-    shapes = [x.shape if isinstance(x, SizedArray) else np.shape(x) for x in (first, second)]
-    axes = [x.axis for x in (first, second) if isinstance(x, SizedArray)]
-    if len(shapes[0]) != len(shapes[1]) or len(set(axes)) > 1:
+    shapes = [shape_of(x) for x in (first, second)]
+    if len(shapes[0]) != len(shapes[1]):
         return False
     same_shape: Any = np.bool_(True)
-    for n, m in zip(*shapes, strict=True):
-        same_shape = np.logical_and(same_shape, np.equal(n, m))
-    bound = max(x.bound for x in (first, second) if isinstance(x, SizedArray))
-    padded = [_padded(x, axes[0], bound) for x in (first, second)]
+    padded, counts = [x.data if isinstance(x, SizedArray) else as_traced(x) for x in (first, second)], {}
+    for d, (n, m) in enumerate(zip(*shapes, strict=True)):
+        traced = [size for size in (n, m) if isinstance(size, TracedArray)]
+        if not traced and n != m:
+            return False
+        if traced:
+            same_shape = np.logical_and(same_shape, np.equal(n, m))
+            bound = max(p.shape[d] for p in padded)
+            padded, counts[d] = [resized(p, d, bound) for p in padded], traced[0]
     equal: Any = np.equal(*padded)
     if arguments.get("equal_nan"):
         equal = np.logical_or(equal, np.logical_and(*[np.not_equal(p, p) for p in padded]))
-    sized_one = first if isinstance(first, SizedArray) else second
-    within = SizedArray(equal, axes[0], sized_one.count)
-    return _as_python(np.logical_and(same_shape, np.all(within)))
-
-
-def _padded(value: Any, axis: int, bound: int) -> Any:
-    return resized(value.data if isinstance(value, SizedArray) else as_traced(value), axis, bound)
+    return _as_python(np.logical_and(same_shape, np.all(SizedArray(equal, counts))))
 
 
 @sized(np.interp, np.digitize, np.isin, np.searchsorted)
@@ -200,5 +201,4 @@ def search(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     queries = arguments[name]
     if contains_sized([v for n, v in arguments.items() if n != name]):
         return handler(func, arguments)
-    result = call(func, {**arguments, name: queries.data})
-    return SizedArray(result, queries.axis, queries.count)
+    return queries.like(call(func, {**arguments, name: queries.data}))

@@ -1,17 +1,18 @@
-"""Alignment of arrays of run-time size: one size for the run-time dimension of several arrays that broadcast."""
+"""Alignment of arrays of run-time size: one size for each run-time dimension of several arrays that broadcast."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cyxla.errors import ShapeError
 from cyxla.numpy.indexing.equal_values import same_size
-from cyxla.numpy.tracing.sized_array import SizedArray, as_size, raise_unsupported
+from cyxla.numpy.indexing.ranges import range_of
+from cyxla.numpy.tracing.sized_array import SizedArray, as_size
 from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.xla.hlo.builder import functions as xla
@@ -20,30 +21,33 @@ from cyxla.xla.lib import values
 _np: Any = np  # its functions dispatch to this package
 
 _SIZE_BITS = 31  # sizes below 2^31 are packed in pairs into the number of a failure
+_BROADCAST_MESSAGE = "operands could not be broadcast together with shapes ({},) ({},)"
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Run-time dimension of the results of an element-wise function.
+    """Run-time dimensions of the results of an element-wise function.
 
     Attributes
     ----------
-    count : TracedArray or None
-        Size of the dimension; None if it is known while tracing.
-    from_right : int
-        Number of dimensions from this one to the last, inclusive.
+    counts : mapping of int to TracedArray
+        Size of each of these dimensions, by the number of dimensions from it to the last, inclusive.
     """
 
-    count: TracedArray | None
-    from_right: int
+    counts: Mapping[int, TracedArray]
 
     def wrap(self, result: Any) -> Any:
         """Return padded results as arrays of run-time size."""
         if isinstance(result, (tuple, list)):
             return type(result)([self.wrap(r) for r in result])
-        if self.count is None or not isinstance(result, TracedArray) or result.ndim < self.from_right:
+        if not isinstance(result, TracedArray):
             return result
-        return SizedArray(result, result.ndim - self.from_right, self.count)
+        return wrapped(result, {result.ndim - k: n for k, n in self.counts.items() if k <= result.ndim})
+
+
+def wrapped(data: Any, counts: Mapping[int, TracedArray]) -> Any:
+    """Return padded elements as an array of run-time size, if it has any such dimension."""
+    return SizedArray(data, counts) if counts else data
 
 
 def rank_of(value: Any) -> int:
@@ -51,52 +55,78 @@ def rank_of(value: Any) -> int:
     return value.ndim if isinstance(value, SizedArray) else np.ndim(value)
 
 
+def shape_of(value: Any) -> tuple[Any, ...]:
+    """Return the shape of anything that is an array for NumPy, with traced integers for run-time sizes."""
+    return tuple(value.shape if isinstance(value, (SizedArray, TracedArray)) else np.shape(value))
+
+
 def align(operands: Sequence[Any]) -> tuple[list[Any], Frame]:
-    """Return the padded elements of operands that broadcast, and the run-time dimension of their result.
+    """Return the padded elements of operands that broadcast, and the run-time dimensions of their result.
 
     Runs in which the sizes do not broadcast fail. Operands of other types are returned as they are.
     """
-    arrays = [x for x in operands if isinstance(x, SizedArray)]
-    from_right = {x.ndim - x.axis for x in arrays}
-    if len(from_right) > 1:
-        raise_unsupported("be combined with another along other dimensions: their result would have two such sizes")
-    (offset,) = from_right
-    static_sizes = {_size_at(x, offset) for x in operands if not isinstance(x, SizedArray)} - {1}
-    if static_sizes:
-        bound, count = max(static_sizes), None
-        for array in arrays:
-            _require_broadcast(array.count, bound)
-        may_stretch = True
-    else:
-        bound, count, may_stretch = _common_size(arrays)
-    aligned = [_stretched(x, bound, may_stretch) if isinstance(x, SizedArray) else x for x in operands]
-    return aligned, Frame(count, offset)
+    shapes = [shape_of(x) for x in operands]
+    datas = [x.data if isinstance(x, SizedArray) else x for x in operands]
+    counts: dict[int, TracedArray] = {}
+    for k in sorted({x.ndim - d for x in operands if isinstance(x, SizedArray) for d in x.counts}):
+        parts = [
+            _Part(n, shape[-k], datas[n].shape[-k])
+            for n, shape in enumerate(shapes)
+            if len(shape) >= k and isinstance(shape[-k], TracedArray)
+        ]
+        known = [shape[-k] for shape in shapes if len(shape) >= k and not isinstance(shape[-k], TracedArray)]
+        count, bound, may_stretch = _common_size(parts, {n for n in known if n != 1})
+        if count is not None:
+            counts[k] = count
+        for part in parts:
+            stretches = may_stretch and _may_be_one(part.count)
+            datas[part.operand] = stretched(datas[part.operand], -k, part.count, bound, stretches)
+    return datas, Frame(counts)
 
 
-def _size_at(value: Any, from_right: int) -> int:
-    shape = value.shape if isinstance(value, TracedArray) else np.shape(value)
-    return int(shape[-from_right]) if len(shape) >= from_right else 1
+class _Part(NamedTuple):
+    """Operand that has a run-time size along a dimension, with that size and its bound."""
+
+    operand: int
+    count: Any
+    bound: int
 
 
-def _common_size(arrays: Sequence[SizedArray]) -> tuple[int, TracedArray, bool]:
-    """Return the bound and the size of the run-time dimension, and whether sizes of 1 may have to be stretched."""
-    different: list[SizedArray] = []
-    for array in arrays:
-        if not any(same_size(array.count, other.count) for other in different):
-            different.append(array)
+def _common_size(parts: Sequence[_Part], known: set[int]) -> tuple[TracedArray | None, int, bool]:
+    """Return the size of a dimension of a result, None if it is known while tracing; its bound; and may sizes be 1."""
+    if known:
+        bound = max(known)
+        for part in parts:
+            _require_broadcast(part.count, bound)
+        return None, bound, True
+    different: list[_Part] = []
+    for part in parts:
+        if not any(same_size(part.count, other.count) for other in different):
+            different.append(part)
     if len(different) == 1:
-        return min(a.bound for a in arrays), arrays[0].count, False
-    bound = max(a.bound for a in arrays)
-    count: Any = reduce(lambda n, a: _np.where(_np.equal(a.count, 1), n, a.count), different[1:], different[0].count)
-    for array in different:
-        _require_broadcast(array.count, count)
-    return bound, as_size(as_traced(count), bound), True
+        return parts[0].count, min(p.bound for p in parts), False
+    bound = max(p.bound for p in parts)
+    count: Any = reduce(
+        lambda n, p: _np.where(_np.equal(p.count, 1), n, p.count) if _may_be_one(p.count) else p.count,
+        different[1:],
+        different[0].count,
+    )
+    for part in different:
+        _require_broadcast(part.count, count)
+    return as_size(as_traced(count), bound), bound, True
+
+
+def _may_be_one(count: TracedArray) -> bool:
+    low, high = range_of(value_of(count))
+    return low <= 1 <= high
 
 
 def _require_broadcast(count: TracedArray, size: Any) -> None:
     """Make runs fail in which a size is neither 1 nor the given one."""
+    if isinstance(size, TracedArray) and same_size(count, size):
+        return
     fits: Any = _np.logical_or(_np.equal(count, size), _np.equal(count, 1))
-    fail_unless(fits, count, size, "operands could not be broadcast together with shapes ({},) ({},)")
+    fail_unless(fits, count, size, _BROADCAST_MESSAGE)
 
 
 def fail_unless(
@@ -122,6 +152,7 @@ def require_equal(first: Any, second: Any, message: str, error: Callable[..., Ex
 
 def resized(data: TracedArray, axis: int, bound: int) -> TracedArray:
     """Return padded elements with another bound; more padding is zeros."""
+    axis %= data.ndim
     old = data.shape[axis]
     if old == bound:
         return data
@@ -131,14 +162,45 @@ def resized(data: TracedArray, axis: int, bound: int) -> TracedArray:
     return TracedArray(xla.pad_in_dim(op, values.scalar(op, 0), axis, 0, bound - old))
 
 
-def _stretched(array: SizedArray, bound: int, may_stretch: bool) -> TracedArray:
-    """Return the padded elements with a bound; an array of size 1 is repeated."""
-    data = resized(array.data, array.axis, bound)
-    if not may_stretch or not array.bound or not bound:
-        return data
-    op = value_of(data)
-    first = xla.slice_in_dim(op, 0, 1, 1, array.axis)
-    repeated = xla.broadcast_in_dim(xla.reshape(first, [n for d, n in enumerate(first.shape.dims) if d != array.axis]),
-                                    op.shape.dims, [d for d in range(op.shape.rank) if d != array.axis])  # fmt: skip
-    is_one = value_of(as_traced(_np.equal(array.count, 1)))
+def stretched(data: TracedArray, axis: int, count: Any, bound: int, may_stretch: bool) -> TracedArray:
+    """Return the padded elements with a bound; those of a size of 1 are repeated."""
+    axis %= data.ndim
+    if not may_stretch or not data.shape[axis] or not bound:
+        return resized(data, axis, bound)
+    first = value_of(resized(data, axis, 1))
+    op = value_of(resized(data, axis, bound))
+    others = [d for d in range(op.shape.rank) if d != axis]
+    line = xla.reshape(first, [first.shape.dims[d] for d in others])
+    repeated = xla.broadcast_in_dim(line, op.shape.dims, others)
+    is_one = value_of(as_traced(_np.equal(count, 1)))
     return TracedArray(xla.select(xla.broadcast(is_one, op.shape.dims), repeated, op))
+
+
+def fit(value: Any, shape: Sequence[Any], bounds: Sequence[int], message: str) -> TracedArray:
+    """Return the padded elements of a value that is broadcast to a shape; runs in which that is impossible fail.
+
+    Parameters
+    ----------
+    value : array
+        Value.
+    shape : sequence
+        Sizes, some of which may be traced integers.
+    bounds : sequence of int
+        Padded sizes.
+    message : str
+        Text of the error, with places for a size and the one that it must be.
+    """
+    data = value.data if isinstance(value, SizedArray) else as_traced(value)
+    for k, size in enumerate(reversed(shape_of(value)[-len(shape) :] if shape else ()), 1):
+        target, bound = shape[-k], bounds[-k]
+        if not isinstance(size, TracedArray):
+            if size != 1 and isinstance(target, TracedArray):
+                require_equal(target, size, message)
+                data = resized(data, -k, bound)
+            continue
+        is_same = isinstance(target, TracedArray) and same_size(size, target)
+        if not is_same:
+            fits: Any = _np.logical_or(_np.equal(size, target), _np.equal(size, 1))
+            fail_unless(fits, size, target, message)
+        data = stretched(data, -k, size, bound, not is_same and _may_be_one(size))
+    return data

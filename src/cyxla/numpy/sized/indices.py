@@ -10,23 +10,22 @@ import numpy as np
 from cyxla.errors import OutOfRangeError
 from cyxla.numpy.functions.resizing import kept_mask
 from cyxla.numpy.indexing.packing import nonzero_indices
+from cyxla.numpy.sized.creation import arange
 from cyxla.numpy.sized.elementwise import contains_sized
-from cyxla.numpy.sized.frames import resized
+from cyxla.numpy.sized.frames import shape_of
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.registry import implementation_of
 from cyxla.numpy.tracing.sized_array import SizedArray, filled, raise_unsupported
 from cyxla.numpy.tracing.trace import require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
 
 _np: Any = np  # its functions dispatch to this package
 
 
 def as_mask(array: SizedArray) -> TracedArray:
     """Return the mask of nonzero elements, false in the padding."""
-    return filled(
-        SizedArray(TracedArray(convert(value_of(array.data), np.dtype(bool))), array.axis, array.count), False
-    )
+    return filled(array.like(TracedArray(convert(value_of(array.data), np.dtype(bool)))), False)
 
 
 @sized(np.nonzero)
@@ -71,12 +70,12 @@ def _fail_without_elements(array: Any, axis: int, indices: Any) -> None:
     """Make runs fail that take elements from a dimension of size 0."""
     if (
         isinstance(array, SizedArray)
-        and array.axis == axis
+        and axis in array.counts
         and not isinstance(indices, SizedArray)
         and np.size(indices)
     ):
-        where, count = user_line(), value_of(array.count)
-        is_empty = value_of(_np.equal(array.count, 0))
+        where, count = user_line(), value_of(array.counts[axis])
+        is_empty = value_of(_np.equal(array.counts[axis], 0))
         message = "cannot do a non-empty take from an empty axes."
         require_current().fail_if(is_empty, count, lambda n: OutOfRangeError(message, where=where))
 
@@ -91,12 +90,14 @@ def take_along_axis(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     axis = int(np.lib.array_utils.normalize_axis_index(axis, rank))
     if rank == 1:
         return array[indices]
-    both = [isinstance(x, SizedArray) for x in (array, indices)]
-    if not all(both) or array.axis != indices.axis or array.axis == axis:
-        raise_unsupported("be passed to np.take_along_axis with this axis")
-    bound = min(array.bound, indices.bound)
-    parts = [resized(x, array.axis, bound) for x in (array.data, filled(indices, 0))]
-    return SizedArray(func(*parts, axis), array.axis, indices.count)
+    items = [indices if d == axis else _positions(n, d, rank) for d, n in enumerate(shape_of(array))]
+    return (array if isinstance(array, SizedArray) else as_traced(array))[tuple(items)]
+
+
+def _positions(size: Any, axis: int, rank: int) -> Any:
+    """Return the indices of a dimension, as an array that is broadcast along the others."""
+    numbers = arange(size) if is_traced(size) else np.arange(size)
+    return numbers[tuple([slice(None) if d == axis else None for d in range(rank)])]
 
 
 @sized(np.compress)
@@ -127,10 +128,10 @@ def delete(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     axis = int(np.lib.array_utils.normalize_axis_index(axis, array.ndim))
     if contains_sized(arguments["obj"]) and not isinstance(array, SizedArray):
         kept = kept_mask(array.shape[axis], arguments["obj"], axis)
-    elif isinstance(array, SizedArray) and array.axis == axis:
-        kept = kept_mask(array.count, arguments["obj"], axis, array.bound)
+    elif isinstance(array, SizedArray) and axis in array.counts:
+        kept = kept_mask(array.counts[axis], arguments["obj"], axis, array.data.shape[axis])
     else:
-        return SizedArray(call(func, {**arguments, "arr": array.data, "axis": axis}), array.axis, array.count)
+        return array.like(call(func, {**arguments, "arr": array.data, "axis": axis}))
     return array[(*[slice(None)] * axis, kept)]
 
 

@@ -1,8 +1,10 @@
-"""Concatenation of arrays of run-time size."""
+"""Concatenation and splitting of arrays of run-time size."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -10,12 +12,12 @@ import numpy as np
 from cyxla.errors import ShapeError
 from cyxla.numpy.indexing.packing import pack
 from cyxla.numpy.sized.elementwise import contains_sized
-from cyxla.numpy.sized.frames import rank_of, require_equal, resized
-from cyxla.numpy.sized.table import sized
+from cyxla.numpy.sized.frames import fail_unless, rank_of, require_equal, resized, wrapped
+from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.promotion import result_type
 from cyxla.numpy.tracing.sized_array import SizedArray, as_size, raise_unsupported, valid
 from cyxla.numpy.tracing.trace import user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.xla.hlo.builder import functions as xla
 
 _np: Any = np  # its functions dispatch to this package
@@ -39,46 +41,57 @@ def concatenate(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     axis = int(np.lib.array_utils.normalize_axis_index(axis, ranks.pop()))
     dtype = arguments.get("dtype") or result_type(*[a.dtype for a in arrays])
     arrays = [a.astype(dtype) for a in arrays]
-    axes = {a.axis for a in arrays if isinstance(a, SizedArray)}
-    if axes == {axis}:
-        return _along(arrays, axis)
-    if len(axes) > 1:
-        raise_unsupported("be concatenated with one whose run-time dimension is another")
-    return _across(arrays, axis, axes.pop())
+    arrays = _with_equal_sizes(arrays, axis)
+    return (
+        _along(arrays, axis) if any(isinstance(a.shape[axis], TracedArray) for a in arrays) else _across(arrays, axis)
+    )
+
+
+def _with_equal_sizes(arrays: Sequence[Any], axis: int) -> list[Any]:
+    """Return arrays padded to the same bounds but along an axis; runs in which their sizes differ fail."""
+    datas = [a.data if isinstance(a, SizedArray) else a for a in arrays]
+    counts: dict[int, TracedArray] = {}
+    for d in range(datas[0].ndim):
+        sizes = [a.shape[d] for a in arrays]
+        traced = [n for n in sizes if isinstance(n, TracedArray)]
+        if d == axis or not traced:
+            continue
+        for n in sizes:
+            require_equal(traced[0], n, _MESSAGE)
+        counts[d], bound = traced[0], max(x.shape[d] for x in datas)
+        datas = [resized(x, d, bound) for x in datas]
+    own = [{axis: a.counts[axis]} if isinstance(a, SizedArray) and axis in a.counts else {} for a in arrays]
+    return [wrapped(x, {**counts, **n}) for x, n in zip(datas, own, strict=True)]
 
 
 def _along(arrays: Sequence[Any], axis: int) -> SizedArray:
-    """Concatenate along the run-time dimension: elements that are not padding are packed."""
-    sizes = [a.count if isinstance(a, SizedArray) else a.shape[axis] for a in arrays]
-    datas = [a.data if isinstance(a, SizedArray) else a for a in arrays]
-    joined = _np.concatenate(datas, axis)
+    """Concatenate along a run-time dimension: elements that are not padding are packed."""
+    sizes = [a.shape[axis] for a in arrays]
+    joined = _np.concatenate([a.data if isinstance(a, SizedArray) else a for a in arrays], axis)
     total: Any = sum(sizes[1:], start=sizes[0])
-    count = as_size(as_traced(total), joined.shape[axis])
-    if not any(isinstance(a, SizedArray) for a in arrays[:-1]):  # all padding is at the end already
-        return SizedArray(joined, axis, count)
+    counts = {d: n for a in arrays if isinstance(a, SizedArray) for d, n in a.counts.items()}
+    counts[axis] = as_size(as_traced(total), joined.shape[axis])
+    if not any(isinstance(n, TracedArray) for n in sizes[:-1]):  # all padding is at the end already
+        return SizedArray(joined, counts)
     inside = [_mask(a, axis) for a in arrays]
     rows = _np.moveaxis(joined, axis, 0)
     (packed,), _ = pack(value_of(_np.concatenate(inside)), [value_of(rows)])
-    return SizedArray(TracedArray(value_of(_np.moveaxis(TracedArray(packed), 0, axis))), axis, count)
+    return SizedArray(TracedArray(value_of(_np.moveaxis(TracedArray(packed), 0, axis))), counts)
 
 
 def _mask(array: Any, axis: int) -> TracedArray:
     """Return the mask of the elements along an axis that are not padding."""
-    if not isinstance(array, SizedArray):
-        return as_traced(np.ones(array.shape[axis], bool))
-    line = TracedArray(xla.broadcast(xla.constant(value_of(array.data).builder, False), (array.bound,)))
-    return valid(SizedArray(line, 0, array.count))
+    size = array.shape[axis]
+    if not isinstance(size, TracedArray):
+        return as_traced(np.ones(size, bool))
+    line = xla.broadcast(xla.constant(value_of(array.data).builder, False), (array.data.shape[axis],))
+    return valid(SizedArray(TracedArray(line), {0: size}))
 
 
-def _across(arrays: Sequence[Any], axis: int, sized_axis: int) -> SizedArray:
-    """Concatenate along another dimension; the run-time sizes must be equal."""
+def _across(arrays: Sequence[Any], axis: int) -> SizedArray:
+    """Concatenate along a dimension of known size."""
     first = next(a for a in arrays if isinstance(a, SizedArray))
-    bound = max(a.bound if isinstance(a, SizedArray) else a.shape[sized_axis] for a in arrays)
-    for a in arrays:
-        size = a.count if isinstance(a, SizedArray) else a.shape[sized_axis]
-        require_equal(first.count, size, _MESSAGE)
-    datas = [resized(a.data if isinstance(a, SizedArray) else a, sized_axis, bound) for a in arrays]
-    return SizedArray(_np.concatenate(datas, axis), sized_axis, first.count)
+    return first.like(_np.concatenate([a.data if isinstance(a, SizedArray) else a for a in arrays], axis))
 
 
 @sized(np.stack)
@@ -114,3 +127,49 @@ def append(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if axis is None:
         array, values, axis = _np.ravel(array), _np.ravel(values), 0
     return _np.concatenate([array, values], axis)
+
+
+# -- splitting
+
+
+@sized(np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit)
+def split(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Split along a dimension."""
+    array, sections = arguments["ary"], arguments["indices_or_sections"]
+    fixed = {"vsplit": 0, "dsplit": 2, "hsplit": min(1, array.ndim - 1)}
+    axis = fixed.get(func.__name__, arguments.get("axis", 0))
+    axis = int(np.lib.array_utils.normalize_axis_index(axis, array.ndim))
+    if axis not in array.counts:
+        counts = array.counts
+        return [SizedArray(part, counts) for part in call(func, {**arguments, "ary": array.data})]
+    if isinstance(sections, (int, np.integer)):
+        return _equal_parts(array, axis, int(sections), exact=func.__name__ != "array_split")
+    limits = [0, *(n if is_traced(n) else index(n) for n in sections), None]
+    leading = [slice(None)] * axis
+    return [array[(*leading, slice(first, last))] for first, last in pairwise(limits)]
+
+
+def _equal_parts(array: SizedArray, axis: int, sections: int, *, exact: bool) -> list[Any]:
+    """Split a dimension of run-time size into parts of equal sizes; unless exact, the first may be longer by one."""
+    if sections <= 0:
+        raise ValueError("number sections must be larger than 0.")
+    size = array.counts[axis]
+    length, extra = size // sections, size % sections
+    if exact:
+        message = "array split does not result in an equal division: {1} elements"
+        fail_unless(_np.equal(extra, 0), extra, size, message, ValueError)
+        limits = [k * length for k in range(sections)]
+    else:
+        limits = [k * length + _np.minimum(extra, k) for k in range(sections)]
+    leading = [slice(None)] * axis
+    return [array[(*leading, slice(as_traced(first), last))] for first, last in pairwise([*limits, None])]
+
+
+@sized(np.unstack)
+def unstack(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Split into the arrays along a dimension of known size."""
+    array = arguments["x"]
+    axis = int(np.lib.array_utils.normalize_axis_index(arguments.get("axis", 0), array.ndim))
+    if axis in array.counts:
+        raise_unsupported("be unstacked along that dimension")
+    return tuple([array[(*[slice(None)] * axis, k)] for k in range(array.data.shape[axis])])

@@ -1,35 +1,31 @@
-"""Shapes, permutations and repetition of arrays of run-time size."""
+"""Permutations and repetition of arrays of run-time size."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import prod
+from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any
 
 import numpy as np
 
-from cyxla.errors import ShapeError
 from cyxla.numpy.functions.resizing import repeat_by_counts
-from cyxla.numpy.sized.frames import align, fail_unless, require_equal
-from cyxla.numpy.sized.reductions import fail_if_empty
+from cyxla.numpy.indexing.equal_values import same_size
+from cyxla.numpy.indexing.ranges import range_of
+from cyxla.numpy.sized.creation import bounded_size
+from cyxla.numpy.sized.frames import align, fail_unless, fit, rank_of, require_equal, resized, shape_of, wrapped
 from cyxla.numpy.sized.slices import slice_along
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.sized_array import SizedArray, as_size, raise_unsupported
-from cyxla.numpy.tracing.trace import user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
 
-_PROBES = (2, 3)  # two sizes with which NumPy is asked where a dimension goes
 _np: Any = np  # its functions dispatch to this package
 
 
-def _moved_axis(func: Callable[..., Any], array: SizedArray, rest: dict[str, Any], name: str) -> int:
-    """Return the dimension of NumPy's result that is the run-time dimension of an argument."""
-    shapes = []
-    for n in _PROBES:
-        dummy = _np.broadcast_to(np.int8(0), [n if d == array.axis else k for d, k in enumerate(array.data.shape)])
-        shapes.append(call(func, {**rest, name: dummy}).shape)
-    return next(d for d, (n, m) in enumerate(zip(*shapes, strict=True)) if n != m)
+def _moved(func: Callable[[Any], Any], array: SizedArray) -> Any:
+    """Return NumPy's result of a function that permutes dimensions, or inserts some of size 1."""
+    marked = _np.broadcast_to(np.int8(0), range(2, array.ndim + 2))  # each dimension has a size of its own
+    positions = func(marked).shape
+    return SizedArray(func(array.data), {positions.index(d + 2): n for d, n in array.counts.items()})
 
 
 @sized(
@@ -39,9 +35,7 @@ def _moved_axis(func: Callable[..., Any], array: SizedArray, rest: dict[str, Any
 def permute(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Permute dimensions, or insert some of size 1."""
     name = next(iter(arguments))
-    array = arguments[name]
-    result = call(func, {**arguments, name: array.data})
-    return SizedArray(result, _moved_axis(func, array, arguments, name), array.count)
+    return _moved(lambda array: call(func, {**arguments, name: array}), arguments[name])
 
 
 @sized(np.atleast_1d, np.atleast_2d, np.atleast_3d)
@@ -52,12 +46,7 @@ def at_least(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 
 
 def _at_least(func: Callable[..., Any], array: Any) -> Any:
-    if not isinstance(array, SizedArray):
-        return func(array)
-    shapes = [func(_np.broadcast_to(np.int8(0), [n if d == array.axis else k for d, k in enumerate(array.data.shape)]))
-              .shape for n in _PROBES]  # fmt: skip
-    axis = next(d for d, (n, m) in enumerate(zip(*shapes, strict=True)) if n != m)
-    return SizedArray(func(array.data), axis, array.count)
+    return _moved(func, array) if isinstance(array, SizedArray) else func(array)
 
 
 @sized(np.squeeze)
@@ -65,15 +54,20 @@ def squeeze(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Remove dimensions of size 1; a run-time dimension only if it is named, and then its size must be 1."""
     array, axis = arguments["a"], arguments.get("axis")
     if axis is None:
-        axes = tuple(d for d, n in enumerate(array.data.shape) if n == 1 and d != array.axis)
+        axes = tuple(d for d, n in enumerate(array.data.shape) if n == 1 and d not in array.counts)
         message = "np.squeeze: a dimension of run-time size has size {}: name the dimensions by axis="
-        fail_unless(_np.not_equal(array.count, 1), 1, array.count, message)
+        for n in array.counts.values():
+            fail_unless(_np.not_equal(n, 1), 1, n, message)
     else:
-        axes = np.lib.array_utils.normalize_axis_tuple(axis, array.ndim)
-    if array.axis in axes:
-        require_equal(array.count, 1, "cannot select an axis to squeeze out which has size not equal to one ({})")
-        return func(array.data[(*[slice(None)] * array.axis, slice(0, 1))], axes)
-    return SizedArray(func(array.data, axes), array.axis - sum(d < array.axis for d in axes), array.count)
+        axes = tuple(np.lib.array_utils.normalize_axis_tuple(axis, array.ndim))
+    data, counts = array.data, {}
+    for d, n in array.counts.items():
+        if d in axes:
+            require_equal(n, 1, "cannot select an axis to squeeze out which has size not equal to one ({})")
+            data = resized(data, d, 1)
+        else:
+            counts[d - sum(a < d for a in axes)] = n
+    return wrapped(func(data, axes), counts)
 
 
 @sized(np.shape)
@@ -95,98 +89,6 @@ def size(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     return arguments["a"].size if axis is None else arguments["a"].shape[axis]
 
 
-# -- shapes
-
-
-def _leading(array: SizedArray) -> int:
-    return prod(array.data.shape[: array.axis])
-
-
-@sized(np.ravel)
-def ravel(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """Flatten."""
-    array = arguments["a"]
-    if arguments.get("order", "C") not in ("C", "K", None):
-        raise_unsupported(f"be flattened with order={arguments['order']!r}", "transpose it first")
-    inner = prod(array.data.shape[array.axis + 1 :])
-    total = array.data.size
-    if _leading(array) == 1:
-        return SizedArray(array.data.reshape(total), 0, as_size(as_traced(array.count * inner), total))
-    row: Any = _np.maximum(array.count * inner, 1)
-    position = np.arange(total)
-    source = position // row * (array.bound * inner) + position % row
-    flat: Any = _np.take(array.data.reshape(total), source, mode="clip")
-    return SizedArray(flat, 0, as_size(as_traced(array.size), total))
-
-
-@sized(np.reshape)
-def reshape(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """Change the shape; at most one dimension of the result has a run-time size."""
-    array = arguments["a"]
-    if arguments.get("order", "C") != "C":
-        raise_unsupported(f"be reshaped with order={arguments['order']!r}", "transpose it first")
-    sizes = arguments["shape"]
-    sizes = list(sizes) if isinstance(sizes, (tuple, list)) else [sizes]
-    unknown = [d for d, n in enumerate(sizes) if is_traced(n)] or [d for d, n in enumerate(sizes) if n == -1]
-    if len(unknown) > 1 or (any(is_traced(n) for n in sizes) and -1 in [n for n in sizes if not is_traced(n)]):
-        return _reshape_two(array, sizes, unknown)
-    flat: Any = _np.ravel(array)
-    if not unknown:
-        return _to_static(flat, tuple(index(n) for n in sizes))
-    return _to_sized(flat, sizes, unknown[0])
-
-
-def _reshape_two(array: SizedArray, sizes: list[Any], unknown: list[int]) -> Any:
-    """Reshape to one traced size and -1, which follows from the other sizes if the traced size is the array's."""
-    if len(unknown) > 1 or array.axis != 0:
-        raise_unsupported("be reshaped to a shape with two sizes that are known at run time only")
-    (axis,) = unknown
-    known = prod(n for d, n in enumerate(sizes) if d != axis and n != -1)
-    fail_if_empty(array, "cannot reshape array of size 0 into a shape with a size that is unknown")
-    rest = prod(array.data.shape[1:])
-    if known == 0 or rest % known:
-        raise ShapeError(f"cannot reshape {array!r} into shape {sizes}", where=user_line())
-    return _np.reshape(array, [rest // known if not is_traced(n) and n == -1 else n for n in sizes])
-
-
-def _to_static(flat: SizedArray, sizes: tuple[int, ...]) -> Any:
-    """Reshape to a shape that is known; runs with another number of elements fail."""
-    total = prod(sizes)
-    require_equal(flat.count, total, _RESHAPE_MESSAGE.format(sizes))
-    if total > flat.bound:
-        raise ShapeError(f"cannot reshape {flat!r} into shape {sizes}", where=user_line())
-    return TracedArray(flat.data[:total].op).reshape(sizes) if total < flat.bound else flat.data.reshape(sizes)
-
-
-_RESHAPE_MESSAGE = "cannot reshape array of size {{}} into shape {}"
-
-
-def _to_sized(flat: SizedArray, sizes: list[Any], axis: int) -> SizedArray:
-    others = [index(n) for d, n in enumerate(sizes) if d != axis]
-    known = prod(others)
-    if known <= 0:
-        raise ShapeError(f"cannot reshape {flat!r} into shape {sizes}", where=user_line())
-    rows: Any = flat.count // known
-    text = ",".join("-1" if d == axis else str(n) for d, n in enumerate(sizes))
-    if known > 1:
-        require_equal(rows * known, flat.count, _RESHAPE_MESSAGE.replace("{{}}", "{{1}}").format(f"({text})"))
-    bound = flat.bound // known
-    count = as_size(as_traced(rows), bound)
-    if is_traced(sizes[axis]):
-        require_equal(sizes[axis], count, f"cannot reshape into shape ({text}): a size is {{}}, and must be {{}}")
-        count = as_size(as_traced(sizes[axis]), bound)
-    target = (*others[:axis], bound, *others[axis:])
-    if prod(others[:axis]) == 1:
-        data = flat.data if bound * known == flat.bound else flat.data[: bound * known]
-        return SizedArray(data.reshape(target), axis, count)
-    inner = prod(others[axis:])
-    row: Any = rows * inner
-    position = np.arange(prod(target))
-    source = position // max(bound * inner, 1) * row + position % max(bound * inner, 1)
-    taken: Any = _np.take(flat.data, source, mode="clip")
-    return SizedArray(taken.reshape(target), axis, count)
-
-
 # -- reversal, rotation, repetition
 
 
@@ -197,10 +99,22 @@ def flip(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     fixed = {"flipud": 0, "fliplr": 1}
     axis = fixed.get(func.__name__, arguments.get("axis"))
     axes = range(array.ndim) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, array.ndim)
-    if array.axis in axes:
-        array = slice_along(array, slice(None, None, -1))
-    others = tuple(d for d in axes if d != array.axis)
-    return SizedArray(_np.flip(array.data, others), array.axis, array.count) if others else array
+    for d in array.counts.keys() & set(axes):
+        array = slice_along(array, d, slice(None, None, -1))
+    others = tuple(d for d in axes if d not in array.counts)
+    return array.like(_np.flip(array.data, others)) if others else array
+
+
+@sized(np.rot90)
+def rot90(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Rotate by 90 degrees in the plane of two dimensions."""
+    array, k, axes = arguments["m"], index(arguments.get("k", 1)) % 4, arguments.get("axes", (0, 1))
+    first, second = np.lib.array_utils.normalize_axis_tuple(axes, array.ndim)
+    if k == 2:
+        return _np.flip(array, (first, second))
+    array = _np.flip(array, second) if k == 1 else array
+    array = _np.swapaxes(array, first, second) if k else array
+    return _np.flip(array, second) if k == 3 else array
 
 
 @sized(np.roll)
@@ -213,19 +127,20 @@ def roll(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
             array = _np.roll(array, s, d)
         return array
     if axis is None:
-        flat = _roll_along(_np.ravel(array), shift)
+        flat = _roll_along(_np.ravel(array), shift, 0)
         return flat if array.ndim == 1 else _np.reshape(flat, array.shape)
     axis = int(np.lib.array_utils.normalize_axis_index(axis, array.ndim))
-    if axis == array.axis:
-        return _roll_along(array, shift)
-    return SizedArray(_np.roll(array.data, shift, axis), array.axis, array.count)
+    if axis in array.counts:
+        return _roll_along(array, shift, axis)
+    return array.like(_np.roll(array.data, shift, axis))
 
 
-def _roll_along(array: SizedArray, shift: Any) -> SizedArray:
-    if not array.bound:
+def _roll_along(array: SizedArray, shift: Any, axis: int) -> SizedArray:
+    bound = array.data.shape[axis]
+    if not bound:
         return array
-    source: Any = _np.remainder(np.arange(array.bound) - shift, _np.maximum(array.count, 1))
-    return SizedArray(_np.take(array.data, source, axis=array.axis, mode="clip"), array.axis, array.count)
+    source: Any = _np.remainder(np.arange(bound) - shift, _np.maximum(array.counts[axis], 1))
+    return array.like(_np.take(array.data, source, axis=axis, mode="clip"))
 
 
 @sized(np.tile)
@@ -235,15 +150,17 @@ def tile(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     counts = [index(n) for n in np.atleast_1d(arguments["reps"]).tolist()]
     rank = max(array.ndim, len(counts))
     counts = [1] * (rank - len(counts)) + counts
-    axis = array.axis + rank - array.ndim
     data = array.data.reshape((*[1] * (rank - array.ndim), *array.data.shape))
-    data = _np.tile(data, [1 if d == axis else n for d, n in enumerate(counts)])
-    if counts[axis] == 1:
-        return SizedArray(data, axis, array.count)
-    bound = array.bound * counts[axis]
-    source: Any = _np.remainder(np.arange(bound), _np.maximum(array.count, 1))
-    repeated = _np.take(data, source, axis=axis, mode="clip") if array.bound else data
-    return SizedArray(repeated, axis, as_size(as_traced(array.count * counts[axis]), bound))
+    sizes = {d + rank - array.ndim: n for d, n in array.counts.items()}
+    data = _np.tile(data, [1 if d in sizes else n for d, n in enumerate(counts)])
+    for axis, size in list(sizes.items()):
+        if counts[axis] == 1:
+            continue
+        bound = data.shape[axis] * counts[axis]
+        source: Any = _np.remainder(np.arange(bound), _np.maximum(size, 1))
+        data = _np.take(data, source, axis=axis, mode="clip") if bound else resized(data, axis, bound)
+        sizes[axis] = as_size(as_traced(size * counts[axis]), bound)
+    return SizedArray(data, sizes)
 
 
 @sized(np.repeat)
@@ -254,13 +171,15 @@ def repeat(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         array = _np.ravel(array)
     axis = 0 if axis is None else int(np.lib.array_utils.normalize_axis_index(axis, array.ndim))
     if isinstance(repeats, SizedArray) or is_traced(repeats) or np.size(repeats) != 1:
-        if not isinstance(array, SizedArray) or array.axis != axis:
+        if not isinstance(array, SizedArray) or axis not in array.counts:
             raise_unsupported("be repeated with counts of run-time size")
-        return repeat_by_counts(array.data, array.count, repeats, axis)
+        repeated = repeat_by_counts(array.data, array.counts[axis], repeats, axis)
+        return SizedArray(repeated.data, {**array.counts, **repeated.counts})
     count = index(np.asarray(repeats).reshape(()).item())
     data = _np.repeat(array.data, count, axis)
-    more = array.count * count if axis == array.axis else array.count
-    return SizedArray(data, array.axis, as_size(as_traced(more), data.shape[array.axis]))
+    if axis not in array.counts:
+        return array.like(data)
+    return SizedArray(data, {**array.counts, axis: as_size(as_traced(array.counts[axis] * count), data.shape[axis])})
 
 
 @sized(np.broadcast_arrays)
@@ -270,4 +189,22 @@ def broadcast_arrays(func: Callable[..., Any], arguments: dict[str, Any]) -> Any
     return tuple(frame.wrap(list(func(*aligned))))
 
 
-__all__ = ["ravel", "reshape"]
+@sized(np.broadcast_to)
+def broadcast_to(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Broadcast an array to a shape."""
+    shape = arguments["shape"]
+    return broadcast_to_sizes(arguments["array"], list(shape) if isinstance(shape, (tuple, list)) else [shape])
+
+
+def broadcast_to_sizes(array: Any, sizes: Sequence[Any]) -> Any:
+    """Broadcast an array of known or of run-time size to sizes, some of which may be traced."""
+    sizes = [bounded_size(n) if is_traced(n) else index(n) for n in sizes]
+    if rank_of(array) > len(sizes):
+        raise ValueError("input operand has more dimensions than allowed by the axis remapping")
+    own = shape_of(array)
+    bounds = [range_of(value_of(n))[1] if is_traced(n) else n for n in sizes]
+    for k in range(1, len(own) + 1):  # an array of one size has the bound of that size
+        if isinstance(own[-k], TracedArray) and is_traced(sizes[-k]) and same_size(own[-k], sizes[-k]):
+            bounds[-k] = min(bounds[-k], array.data.shape[-k])
+    data = fit(array, sizes, bounds, "operands could not be broadcast together with remapped shapes: {} to {}")
+    return wrapped(_np.broadcast_to(data, bounds), {d: n for d, n in enumerate(sizes) if is_traced(n)})

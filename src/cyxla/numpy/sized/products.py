@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.sized.elementwise import contains_sized
-from cyxla.numpy.sized.frames import rank_of, require_equal, resized
-from cyxla.numpy.sized.reductions import fail_if_empty, keep_axis
+from cyxla.numpy.sized.frames import rank_of, require_equal, resized, wrapped
+from cyxla.numpy.sized.reductions import fail_if_empty, keep
 from cyxla.numpy.sized.slices import slice_along
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.sized_array import SizedArray, as_size, filled, raise_unsupported
@@ -29,14 +29,6 @@ class Term:
     array: Any
     labels: Sequence[Label]
 
-    def size(self, label: Label) -> Any:
-        """Return the size of a dimension."""
-        return self.array.shape[list(self.labels).index(label)]
-
-    def is_sized(self, label: Label) -> bool:
-        """Return True if a label is that of the run-time dimension."""
-        return isinstance(self.array, SizedArray) and self.labels[self.array.axis] == label
-
 
 def contract(name: str, terms: Sequence[Term], result: Sequence[Label], compute: Callable[..., Any]) -> Any:
     """Compute a product of padded operands.
@@ -52,35 +44,25 @@ def contract(name: str, terms: Sequence[Term], result: Sequence[Label], compute:
     compute : callable
         Function from the padded operands to the padded result.
     """
-    labels = list(dict.fromkeys(t.labels[t.array.axis] for t in terms if isinstance(t.array, SizedArray)))
     datas = [t.array.data if isinstance(t.array, SizedArray) else as_traced(t.array) for t in terms]
-    for label in labels:
-        sharing = [k for k, t in enumerate(terms) if label in t.labels]
-        count = next(terms[k].array.count for k in sharing if terms[k].is_sized(label))
-        for k in sharing:
-            if not terms[k].is_sized(label) and terms[k].size(label) == 1 and label in result:
-                continue  # broadcast
-            require_equal(count, terms[k].size(label), _MESSAGE.format(name=name))
-        bound = min(datas[k].shape[terms[k].labels.index(label)] for k in sharing if terms[k].is_sized(label))
-        for k in sharing:
-            datas[k] = _prepared(datas[k], terms[k], label, bound, count, label not in result)
-    remaining = [n for n in labels if n in result]
-    if len(remaining) > 1:
-        raise_unsupported(f"be multiplied by np.{name}: the result would have two sizes known at run time only")
-    product = compute(*datas)
-    if not remaining:
-        return product
-    (label,) = remaining
-    count = next(t.array.count for t in terms if t.is_sized(label))
-    return SizedArray(product, list(result).index(label), count)
-
-
-def _prepared(data: TracedArray, term: Term, label: Label, bound: int, count: TracedArray, contracted: bool) -> Any:
-    axis = list(term.labels).index(label)
-    if data.shape[axis] == 1 and not contracted and not term.is_sized(label):
-        return data
-    data = resized(data, axis, bound)
-    return filled(SizedArray(data, axis, count), 0) if contracted else data
+    counts: dict[Label, TracedArray] = {}
+    for label in dict.fromkeys(n for t in terms for n in t.labels):
+        places = [(k, d) for k, t in enumerate(terms) for d, n in enumerate(t.labels) if n == label]
+        sizes = [terms[k].array.shape[d] for k, d in places]
+        traced = [n for n in sizes if isinstance(n, TracedArray)]
+        if not traced:
+            continue
+        counts[label] = traced[0]
+        contracted = label not in result
+        shared = [p for p, n in zip(places, sizes, strict=True) if contracted or isinstance(n, TracedArray) or n != 1]
+        for k, d in shared:  # dimensions of size 1 are broadcast
+            require_equal(traced[0], terms[k].array.shape[d], _MESSAGE.format(name=name))
+        bound = min(datas[k].shape[d] for (k, d), n in zip(places, sizes, strict=True) if isinstance(n, TracedArray))
+        for k, d in shared:
+            datas[k] = resized(datas[k], d, bound)
+            if contracted:
+                datas[k] = filled(SizedArray(datas[k], {d: traced[0]}), 0)
+    return wrapped(compute(*datas), {d: counts[n] for d, n in enumerate(result) if n in counts})
 
 
 def _without_out(arguments: dict[str, Any]) -> None:
@@ -181,9 +163,6 @@ def einsum(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         result = [*batch, *sorted(n for n in set(every) if every.count(n) == 1)]
     options = {n: v for n, v in arguments.items() if n not in ("operands", "out")}
     terms = [Term(x, ls) for x, ls in zip(operands, labels, strict=True)]
-    for term in terms:
-        if isinstance(term.array, SizedArray) and list(term.labels).count(term.labels[term.array.axis]) > 1:
-            raise_unsupported("be passed to np.einsum with one label for two dimensions", "use np.diagonal")
     return contract("einsum", terms, result, lambda *values: func(subscripts, *values, **options))
 
 
@@ -219,15 +198,15 @@ def _convolve(a: Any, v: Any, mode: Any) -> Any:
             fail_if_empty(x, f"{text} cannot be empty")
     datas = [filled(x, 0) if isinstance(x, SizedArray) else x for x in (a, v)]
     complete: Any = _np.convolve(*datas, "full")
-    full = SizedArray(complete, 0, as_size_of(sizes[0] + sizes[1] - 1, complete.shape[0]))
+    full = SizedArray(complete, {0: as_size_of(sizes[0] + sizes[1] - 1, complete.shape[0])})
     if mode in ("full", 2):
         return full
     shorter, longer = _np.minimum(*sizes), _np.maximum(*sizes)
     if mode in ("same", 1):
         first: Any = (shorter - 1) // 2
-        return slice_along(full, slice(as_traced(first), as_traced(first + longer)))
+        return slice_along(full, 0, slice(as_traced(first), as_traced(first + longer)))
     if mode in ("valid", 0):
-        return slice_along(full, slice(as_traced(shorter - 1), as_traced(longer)))
+        return slice_along(full, 0, slice(as_traced(shorter - 1), as_traced(longer)))
     raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
 
 
@@ -248,8 +227,7 @@ def norm(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if not is_vector or contains_sized(order) or (order is not None and (isinstance(order, str) or order < 0)):
         raise_unsupported("be passed to np.linalg.norm with this order", "use np.abs, np.min and np.sum")
     axes = range(array.ndim) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, array.ndim)
-    if array.axis in axes:
-        if order == np.inf:
-            return _np.max(_np.abs(array), axis=axis, keepdims=arguments.get("keepdims", False))
-        return call(func, {**arguments, "x": filled(array, 0)})
-    return keep_axis(array, call(func, {**arguments, "x": array.data}), tuple(axes), arguments.get("keepdims", False))
+    keepdims = arguments.get("keepdims", False)
+    if array.counts.keys() & set(axes) and order == np.inf:
+        return _np.max(_np.abs(array), axis=axis, keepdims=keepdims)
+    return keep(array, call(func, {**arguments, "x": filled(array, 0, axes)}), tuple(axes), keepdims)

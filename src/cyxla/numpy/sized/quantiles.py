@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,10 @@ from cyxla.errors import OutOfRangeError
 from cyxla.numpy.functions import quantiles as _quantiles
 from cyxla.numpy.functions.quantiles import METHODS, Number, SortedLines
 from cyxla.numpy.functions.statistics import mean
-from cyxla.numpy.sized.reductions import axes_of, fail_if_empty, keep_axis
+from cyxla.numpy.sized.reductions import axes_of, fail_if_empty, keep
 from cyxla.numpy.sized.sorting import last
 from cyxla.numpy.sized.table import call, sized
-from cyxla.numpy.tracing.sized_array import SizedArray, filled, raise_unsupported
+from cyxla.numpy.tracing.sized_array import SizedArray, filled, product, raise_unsupported
 from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast, value_of
 from cyxla.numpy.ufunc_methods.reduce import flag
@@ -37,9 +36,9 @@ def _prepared(arguments: dict[str, Any]) -> tuple[SizedArray, tuple[int, ...]]:
 
 def _sorted_lines(array: SizedArray, axes: tuple[int, ...]) -> tuple[SortedLines, Number]:
     """Return the sorted lines and the number of elements of each, not counting padding."""
-    lines = SortedLines.of(filled(array, last), axes)
-    others = prod(array.data.shape[d] for d in axes if d != array.axis)
-    count: Any = _np.broadcast_to(array.count * others, (lines.count,))
+    lines = SortedLines.of(filled(array, last, axes), axes)
+    each = product(array.shape[d] for d in axes)
+    count: Any = _np.broadcast_to(each, (lines.count,))
     return lines, TracedArray(value_of(count))
 
 
@@ -58,17 +57,18 @@ def _finish(result: Any, lines: SortedLines, count: Number, keepdims: Any, leadi
 def median(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Compute the median."""
     array, axes = _prepared(arguments)
-    if array.axis not in axes:
-        return keep_axis(array, call(func, {**arguments, "a": array.data}), axes, arguments.get("keepdims", False))
+    keepdims = arguments.get("keepdims", False)
+    if not array.counts.keys() & set(axes):
+        return keep(array, call(func, {**arguments, "a": array.data}), axes, keepdims)
     lines, count = _sorted_lines(array, axes)
     if not lines.size:
-        return func(array.data, axes)
+        return keep(array, func(array.data, axes, keepdims=flag(keepdims)), axes, keepdims)
     pair = [value_of(lines.take(_np.clip(k, 0, lines.size - 1))) for k in ((count - 1) // 2, count // 2)]
     middle = TracedArray(xla.concatenate([xla.reshape(p, (1, lines.count)) for p in pair], 0))
     result = value_of(mean(middle, 0))
     is_empty = value_of(_np.equal(count, 0))
     result = xla.select(is_empty, values.full_like(result, np.nan), result)
-    return _finish(TracedArray(result), lines, count, arguments.get("keepdims", False), ())
+    return keep(array, _finish(TracedArray(result), lines, count, keepdims, ()), axes, keepdims)
 
 
 @sized(np.quantile, np.percentile)
@@ -78,8 +78,8 @@ def quantile(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     name, keepdims = func.__name__, arguments.get("keepdims", False)
     q = (_quantiles.parse_percentiles if name == "percentile" else _quantiles.parse_quantiles)(arguments["q"])
     method = arguments.get("method", "linear")
-    if array.axis not in axes:
-        return keep_axis(array, call(func, {**arguments, "a": array.data}), axes, keepdims, q.ndim)
+    if not array.counts.keys() & set(axes):
+        return keep(array, call(func, {**arguments, "a": array.data}), axes, keepdims, q.ndim)
     _quantiles.check_quantiles(array.data, q, method, None, name)
     lines, count = _sorted_lines(array, axes)
     _fail_if_empty(count)
@@ -88,7 +88,7 @@ def quantile(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     virtual_index = METHODS[method].virtual_index(size, fractions)
     weak = _quantiles.is_weak(arguments["q"])
     result = _quantiles.interpolate_at(lines, virtual_index, size, weak, METHODS[method])
-    return _finish(result, lines, count, keepdims, q.shape)
+    return keep(array, _finish(result, lines, count, keepdims, q.shape), axes, keepdims, q.ndim)
 
 
 def _fail_if_empty(count: Number) -> None:
@@ -102,12 +102,11 @@ def _fail_if_empty(count: Number) -> None:
 def ignoring_nan(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Compute medians or quantiles of the elements that are not nan; padding is nan."""
     array, axes = _prepared(arguments)
-    if array.axis in axes and array.dtype.kind not in "fV":
+    if array.counts.keys() & set(axes) and array.dtype.kind not in "fV":
         return getattr(np, func.__name__.removeprefix("nan"))(**arguments)
     leading = np.ndim(arguments.get("q", 0))
     if leading:  # NumPy drops the dimensions of q for an array without elements
         fail_if_empty(array, f"np.{func.__name__} of several quantiles of an array without elements")
-    if array.axis not in axes:
-        result = call(func, {**arguments, "a": array.data})
-        return keep_axis(array, result, axes, arguments.get("keepdims", False), leading)
-    return call(func, {**arguments, "a": filled(array, np.nan)})
+    data = filled(array, np.nan, axes) if array.dtype.kind in "fV" else array.data
+    result = call(func, {**arguments, "a": data})
+    return keep(array, result, axes, arguments.get("keepdims", False), leading)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from cyxla.errors import ShapeError
 from cyxla.numpy.sized.elementwise import align_arguments
+from cyxla.numpy.sized.frames import wrapped
 from cyxla.numpy.sized.table import call, sized
-from cyxla.numpy.tracing.sized_array import SizedArray, filled, raise_unsupported, valid
+from cyxla.numpy.tracing.sized_array import SizedArray, as_size, filled, raise_unsupported, valid
 from cyxla.numpy.tracing.trace import require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN, REDUCTIONS, flag, reduction_axes, selects_all
 
 _np: Any = np  # its functions dispatch to this package
@@ -24,10 +25,14 @@ def axes_of(array: SizedArray, arguments: dict[str, Any], default: Any = None) -
     return reduction_axes(tuple(axis) if isinstance(axis, list) else axis, array.ndim)
 
 
-def keep_axis(array: SizedArray, result: Any, axes: tuple[int, ...], keepdims: Any, leading: int = 0) -> Any:
-    """Return a result of reducing other dimensions as an array of run-time size."""
-    dropped = 0 if flag(keepdims) else sum(a < array.axis for a in axes)
-    return SizedArray(result, array.axis - dropped + leading, array.count)
+def keep(array: SizedArray, result: Any, axes: tuple[int, ...], keepdims: Any, leading: int = 0) -> Any:
+    """Return a result of a reduction as an array of the run-time sizes of the dimensions that are left."""
+    counts = {
+        d + leading - (0 if flag(keepdims) else sum(a < d for a in axes)): n
+        for d, n in array.counts.items()
+        if d not in axes
+    }
+    return wrapped(result, counts)
 
 
 def _require_no_out(array: SizedArray, arguments: dict[str, Any]) -> None:
@@ -35,11 +40,16 @@ def _require_no_out(array: SizedArray, arguments: dict[str, Any]) -> None:
         raise_unsupported("be computed with out=", "use the result")
 
 
-def fail_if_empty(array: SizedArray, message: str) -> None:
-    """Make runs fail in which the run-time dimension has no elements."""
+def fail_if_empty(
+    array: SizedArray, message: str, axes: Iterable[int] | None = None, error: type[Exception] = ShapeError
+) -> None:
+    """Make runs fail in which some dimensions, by default all, have no elements."""
     where = user_line()
-    is_empty = value_of(_np.equal(array.count, 0))
-    require_current().fail_if(is_empty, value_of(array.count), lambda n: ShapeError(message, where=where))
+    for d, n in array.counts.items():
+        if axes is None or d in axes:
+            is_empty = value_of(_np.equal(n, 0))
+            require_current().fail_if(is_empty, value_of(n), lambda _: error(message) if error is not ShapeError
+                                      else ShapeError(message, where=where))  # fmt: skip
 
 
 def _aligned_where(arguments: dict[str, Any], name: str) -> tuple[Any, dict[str, Any]]:
@@ -59,13 +69,14 @@ def masked(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if not isinstance(array, SizedArray):
         return call(func, {**arguments, "a": array})
     axes = axes_of(array, arguments)
-    if array.axis not in axes:
+    options, reduced = {**arguments, "a": array.data}, [d for d in axes if d in array.counts]
+    if len(reduced) < len(array.counts):
         _require_no_out(array, arguments)
-        return keep_axis(array, call(func, {**arguments, "a": array.data}), axes, arguments.get("keepdims", False))
-    mask: Any = valid(array)
-    if not selects_all(arguments.get("where", NOT_GIVEN)):
-        mask = _np.logical_and(mask, arguments["where"])
-    return call(func, {**arguments, "a": array.data, "where": mask})
+    if reduced:
+        mask: Any = valid(array, reduced)
+        selected = arguments.get("where", NOT_GIVEN)
+        options["where"] = mask if selects_all(selected) else _np.logical_and(mask, selected)
+    return keep(array, call(func, options), axes, arguments.get("keepdims", False))
 
 
 @sized(np.count_nonzero)
@@ -104,14 +115,14 @@ def extreme(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if not isinstance(array, SizedArray):
         return call(func, {**arguments, "a": array})
     axes = axes_of(array, arguments)
-    if array.axis not in axes:
+    if not array.counts.keys() <= set(axes):
         _require_no_out(array, arguments)
-        return keep_axis(array, call(func, {**arguments, "a": array.data}), axes, arguments.get("keepdims", False))
     has_initial = arguments.get("initial", NOT_GIVEN) not in (NOT_GIVEN, None) if not isinstance(
         arguments.get("initial"), TracedArray) else True  # fmt: skip
     if not has_initial and selects_all(arguments.get("where", NOT_GIVEN)):
-        fail_if_empty(array, _empty_message(func))
-    return call(func, {**arguments, "a": filled(array, _filler(func, array))})
+        fail_if_empty(array, _empty_message(func), axes)
+    result = call(func, {**arguments, "a": filled(array, _filler(func, array), axes)})
+    return keep(array, result, axes, arguments.get("keepdims", False))
 
 
 @sized(np.argmax, np.argmin, np.nanargmax, np.nanargmin)
@@ -123,11 +134,11 @@ def arg_extreme(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
             raise_unsupported(f"be passed to np.{func.__name__} with keepdims", "reshape the result")
         array = _np.ravel(array)
     axes = axes_of(array, arguments)
-    if array.axis not in axes:
+    if not array.counts.keys() <= set(axes):
         _require_no_out(array, arguments)
-        return keep_axis(array, call(func, {**arguments, "a": array.data}), axes, arguments.get("keepdims", False))
-    fail_if_empty(array, _empty_message(func))
-    return call(func, {**arguments, "a": filled(array, _filler(func, array))})
+    fail_if_empty(array, _empty_message(func), axes)
+    result = call(func, {**arguments, "a": filled(array, _filler(func, array), axes)})
+    return keep(array, result, axes, arguments.get("keepdims", False))
 
 
 @sized(np.ptp)
@@ -146,8 +157,7 @@ def cumulative(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     _require_no_out(arguments["a"], arguments)
     array = arguments["a"] if arguments.get("axis") is not None else _np.ravel(arguments["a"])
     axis = arguments.get("axis")
-    data = call(func, {**arguments, "a": array.data, "axis": 0 if axis is None else axis})
-    return SizedArray(data, array.axis, array.count)
+    return array.like(call(func, {**arguments, "a": array.data, "axis": 0 if axis is None else axis}))
 
 
 @sized(np.cumulative_sum, np.cumulative_prod)
@@ -155,9 +165,11 @@ def array_api_cumulative(func: Callable[..., Any], arguments: dict[str, Any]) ->
     """Compute cumulative sums or products, starting with the identity on request."""
     array = arguments["x"]
     data = call(func, {**arguments, "x": array.data})
-    axis = arguments.get("axis")
-    more = arguments.get("include_initial") and (axis is None or axis % array.ndim == array.axis)
-    return SizedArray(data, array.axis, array.count + 1 if more else array.count)
+    axis = (arguments.get("axis") or 0) % array.ndim
+    if not arguments.get("include_initial") or axis not in array.counts:
+        return array.like(data)
+    more = as_size(as_traced(array.counts[axis] + 1), data.shape[axis])
+    return SizedArray(data, {**array.counts, axis: more})
 
 
 @sized(np.average)
@@ -172,19 +184,18 @@ def average(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if not isinstance(weights, SizedArray):
         raise_unsupported("be averaged with weights of another rank", "broadcast the weights")
     axes = axes_of(array, arguments)
-    padded = {**arguments, "a": filled(array, 0), "weights": filled(weights, 0)}
-    if array.axis in axes:
-        return call(func, padded)
-    padded = {**padded, "weights": filled(weights, 1)}
-    result = call(func, padded)
-    keep = arguments.get("keepdims", False)
-    return (tuple([keep_axis(array, r, axes, keep) for r in result]) if isinstance(result, tuple)
-            else keep_axis(array, result, axes, keep))  # fmt: skip
+    weights = filled(weights.like(filled(weights, 0, axes)), 1, set(range(array.ndim)) - set(axes))
+    result = call(func, {**arguments, "a": filled(array, 0), "weights": weights})
+    keepdims = arguments.get("keepdims", False)
+    return (tuple([keep(array, r, axes, keepdims) for r in result]) if isinstance(result, tuple)
+            else keep(array, result, axes, keepdims))  # fmt: skip
 
 
 def _unweighted_average(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     array, options = arguments["a"], {n: arguments[n] for n in ("axis", "keepdims") if n in arguments}
     mean: Any = _np.mean(array, **options)
+    kept = set(range(array.ndim)) - set(axes_of(array, options))
+    fail_if_empty(array, "division by zero", kept, ZeroDivisionError)  # the number of elements by that of averages
     if not arguments.get("returned"):
         return mean
     counts: Any = _np.sum(_np.ones_like(array, dtype=mean.dtype), **options)

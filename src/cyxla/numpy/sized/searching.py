@@ -17,7 +17,7 @@ def _like_queries(queries: Any, compute: Callable[[Any], Any]) -> Any:
     """Return a function of each query, of run-time size if the queries are."""
     if not isinstance(queries, SizedArray):
         return compute(queries)
-    return SizedArray(compute(queries.data), queries.axis, queries.count)
+    return queries.like(compute(queries.data))
 
 
 def _search_sorted(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.numpy.indexing.equal_values import same_size
 from cyxla.numpy.indexing.ranges import range_of
 from cyxla.numpy.tracing.sized_array import SizedArray, as_size, raise_unsupported
 from cyxla.numpy.tracing.trace import require_current
@@ -20,8 +21,8 @@ _np: Any = np  # its functions dispatch to this package
 _HINT = "give the step as a number"
 
 
-def slice_along(array: SizedArray, key: slice) -> SizedArray:
-    """Return a view of a range of the run-time dimension, as Python's slices select it."""
+def slice_along(array: Any, axis: int, key: slice) -> SizedArray:
+    """Return a view of a range of a dimension, as Python's slices select it, of a size known at run time."""
     start, stop, step = (_known(b) for b in (key.start, key.stop, key.step))
     step = 1 if step is None else step
     if isinstance(step, TracedArray):
@@ -29,14 +30,15 @@ def slice_along(array: SizedArray, key: slice) -> SizedArray:
     step = index(step)
     if step == 0:
         raise ValueError("slice step cannot be zero")
-    first, count = _first_and_count(array.count, start, stop, step)
-    bound = _bound(array.bound, start, stop, step)
-    size = as_size(as_traced(count), bound)
+    data, counts = (array.data, array.counts) if isinstance(array, SizedArray) else (array, {})
+    size = counts[axis] if axis in counts else data.shape[axis]
+    first, count = _first_and_count(size, start, stop, step)
+    bound = _bound(data.shape[axis], start, stop, step)
+    counts = {**counts, axis: as_size(as_traced(count, np.int64), bound)}
     if step == 1 and not isinstance(start, TracedArray) and (start is None or start >= 0):
-        low = min(start or 0, array.bound)
-        part = array.data[(*[slice(None)] * array.axis, slice(low, low + bound))]
-        return SizedArray(part, array.axis, size)
-    return SizedArray(_strided_view(array, as_traced(first), size, step, bound), array.axis, size)
+        low = min(start or 0, data.shape[axis])
+        return SizedArray(data[(*[slice(None)] * axis, slice(low, low + bound))], counts)
+    return SizedArray(_strided_view(data, axis, as_traced(first), counts[axis], step, bound), counts)
 
 
 def _known(bound: Any) -> Any:
@@ -52,6 +54,8 @@ def _first_and_count(size: Any, start: Any, stop: Any, step: int) -> tuple[Any, 
     lowest, highest = (0, size) if step > 0 else (-1, size - 1)
     first = _clipped(start, size, lowest, highest, lowest if step > 0 else highest)
     end = _clipped(stop, size, lowest, highest, highest if step > 0 else lowest)
+    if step == 1 and not isinstance(first, TracedArray) and first == 0:
+        return 0, end
     distance = (end - first if step > 0 else first - end) + (abs(step) - 1)
     return first, _np.maximum(distance // abs(step), 0)
 
@@ -60,7 +64,13 @@ def _clipped(bound: Any, size: Any, lowest: Any, highest: Any, default: Any) -> 
     if bound is None:
         return default
     if isinstance(bound, TracedArray):
-        bound = _np.where(_np.less(bound, 0), bound + size, bound)
+        low, high = range_of(value_of(bound))
+        if isinstance(size, TracedArray) and same_size(bound, size):
+            return _np.minimum(size, highest) if highest is not size else size
+        if low >= 0 and not isinstance(highest, TracedArray) and high <= highest:
+            return bound
+        if low < 0:
+            bound = _np.where(_np.less(bound, 0), bound + size, bound)
     elif bound < 0:
         bound = bound + size
     return _np.minimum(_np.maximum(bound, lowest), highest)
@@ -82,9 +92,10 @@ def _bound(size: int, start: Any, stop: Any, step: int) -> int:
     return max(len(range(*part.indices(n))) for n in turning if 0 <= n <= size)
 
 
-def _strided_view(array: SizedArray, first: TracedArray, count: TracedArray, step: int, bound: int) -> TracedArray:
+def _strided_view(
+    data: TracedArray, axis: int, first: TracedArray, count: TracedArray, step: int, bound: int
+) -> TracedArray:
     """Return a view whose element k is the one at ``first + k * step``."""
-    axis = array.axis
     operands = [value_of(first), value_of(count)]
 
     def read(base: XlaOp) -> XlaOp:
@@ -95,7 +106,7 @@ def _strided_view(array: SizedArray, first: TracedArray, count: TracedArray, ste
         low, size = (TracedArray(require_current().capture(o)) for o in operands)
         return _write(base, new, axis, low, size, step)
 
-    view: TracedArray = array.data.make_view(read, write, None)
+    view: TracedArray = data.make_view(read, write, None)
     return view
 
 

@@ -38,21 +38,19 @@ def flat_if_no_axis(array: Any, arguments: dict[str, Any], default: Any = -1) ->
 def sort(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Sort, or return the indices that sort."""
     array, axis = flat_if_no_axis(arguments["a"], arguments)
-    data = filled(array, last) if axis == array.axis else array.data
-    return SizedArray(call(func, {**arguments, "a": data, "axis": axis}), array.axis, array.count)
+    return array.like(call(func, {**arguments, "a": filled(array, last, (axis,)), "axis": axis}))
 
 
 @sized(np.partition, np.argpartition)
 def partition(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Partition by sorting; indices beyond the size fail at run time."""
     array, axis = flat_if_no_axis(arguments["a"], arguments)
-    if axis != array.axis:
-        return SizedArray(call(func, {**arguments, "a": array.data, "axis": axis}), array.axis, array.count)
+    if axis not in array.counts:
+        return array.like(call(func, {**arguments, "a": array.data, "axis": axis}))
+    count = array.counts[axis]
     for k in _np.ravel(np.asarray(arguments["kth"])).tolist():
-        inside = _np.logical_and(_np.less(k, array.count), _np.greater_equal(k, -array.count))
-        fail_unless(
-            _np.logical_or(inside, _np.equal(array.count, 0)), abs(k), array.count, f"kth(={k}) out of bounds ({{1}})"
-        )
+        inside = _np.logical_and(_np.less(k, count), _np.greater_equal(k, -count))
+        fail_unless(_np.logical_or(inside, _np.equal(count, 0)), abs(k), count, f"kth(={k}) out of bounds ({{1}})")
     by_sorting = np.sort if func.__name__ == "partition" else np.argsort
     return by_sorting(array, axis)
 
@@ -62,11 +60,11 @@ def lexsort(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Return the indices that sort by several keys; padding comes last by a key of its own."""
     keys: Sequence[Any] = list(arguments["keys"])
     aligned, frame = align(keys)
-    if frame.count is None:
+    if not frame.counts:
         return func(tuple(aligned), *([arguments["axis"]] if "axis" in arguments else []))
     first = frame.wrap(aligned[0])
     axis = int(np.lib.array_utils.normalize_axis_index(arguments.get("axis", -1), first.ndim))
-    padding = [_np.logical_not(valid(first))] if axis == first.axis else []
+    padding = [_np.logical_not(valid(first, (axis,)))] if axis in first.counts else []
     return frame.wrap(func((*aligned, *padding), axis))
 
 

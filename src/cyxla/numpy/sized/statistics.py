@@ -104,14 +104,12 @@ def cov(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         raise_unsupported("be passed to np.cov with weights or dtype=")
     parts = [_as_rows(arguments[n], arguments.get("rowvar", True)) for n in ("m", "y") if arguments.get(n) is not None]
     variables = parts[0] if len(parts) == 1 else _np.concatenate(parts, 0)
-    if variables.axis != 1:
-        raise_unsupported("be the number of variables of np.cov")
     dtype = np.result_type(variables.dtype, np.float64)
     variables = variables.astype(dtype)
     centered = variables - _np.mean(variables, axis=1, keepdims=True)
     ddof = arguments.get("ddof")
     ddof = (0 if arguments.get("bias") else 1) if ddof is None else ddof
-    degrees = _np.maximum(variables.count - ddof, 0)
+    degrees = _np.maximum(variables.shape[1] - ddof, 0)
     product = _np.dot(centered, _np.conjugate(centered).T)
     return _np.squeeze(product * _np.true_divide(1, degrees))
 
@@ -154,8 +152,8 @@ def histogram(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         array = frame.wrap(aligned["a"])
         if not isinstance(array, SizedArray):
             return call(func, {**arguments, **aligned})
-        masked = filled(SizedArray(aligned["weights"], 0, array.count), 0)
-    array = SizedArray(resized(array.data, 0, max(array.bound, 2)), 0, array.count)
+        masked = filled(SizedArray(aligned["weights"], {0: array.count}), 0)
+    array = array.like(resized(array.data, 0, max(array.bound, 2)))
     masked = resized(masked, 0, array.bound)
     counts, edges = call(func, {**arguments, "a": _in_range(array), "weights": masked})
     if weights is None and not arguments.get("density"):
@@ -185,7 +183,7 @@ def bincount(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     counts = _without_padding(call(func, {**arguments, "x": filled(array, 0)}), array)
     if isinstance(counts, SizedArray):
         is_zero = _np.where(np.arange(counts.bound) == 0, 1, 0)
-        return SizedArray(counts.data - is_zero * (array.bound - array.count), 0, counts.count)
+        return counts.like(counts.data - is_zero * (array.bound - array.count))
     first = as_traced(_np.where(np.arange(counts.shape[0]) == 0, 1, 0))
     return counts - first * (array.bound - array.count)
 
@@ -195,4 +193,4 @@ def _without_padding(counts: Any, array: SizedArray) -> Any:
     if not isinstance(counts, SizedArray):
         return counts
     count = _np.where(_np.equal(array.count, 0), 0, counts.count)
-    return SizedArray(counts.data, 0, as_size(as_traced(count), counts.bound))
+    return SizedArray(counts.data, {0: as_size(as_traced(count), counts.bound)})

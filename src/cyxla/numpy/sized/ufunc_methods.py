@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.sized.access import update_at
-from cyxla.numpy.sized.reductions import axes_of, fail_if_empty, keep_axis
+from cyxla.numpy.sized.reductions import axes_of, fail_if_empty, keep
 from cyxla.numpy.tracing.sized_array import SizedArray, filled, raise_unsupported
 from cyxla.numpy.ufunc_methods.reduce import REDUCTIONS
 
@@ -20,18 +20,16 @@ def _reduce(ufunc: np.ufunc, array: Any, axis: Any = 0, *args: Any, **kwargs: An
     if row is None or args or set(kwargs) - {"keepdims"} or not isinstance(array, SizedArray):
         raise_unsupported(f"be passed to np.{ufunc.__name__}.reduce with these arguments")
     axes = axes_of(array, {"axis": axis})
-    if array.axis not in axes:
-        return keep_axis(array, ufunc.reduce(array.data, axis, **kwargs), axes, kwargs.get("keepdims", False))
     if not row.allows_empty:
-        fail_if_empty(array, f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
-    return ufunc.reduce(filled(array, row.start), axis, **kwargs)
+        fail_if_empty(array, f"zero-size array to reduction operation {ufunc.__name__} which has no identity", axes)
+    reduced = ufunc.reduce(filled(array, row.start, axes), axis, **kwargs)
+    return keep(array, reduced, axes, kwargs.get("keepdims", False))
 
 
 def _accumulate(ufunc: np.ufunc, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
     if out is not None or not isinstance(array, SizedArray):
         raise_unsupported(f"be passed to np.{ufunc.__name__}.accumulate with these arguments")
-    accumulated: Any = ufunc.accumulate(array.data, axis, dtype)
-    return SizedArray(accumulated, array.axis, array.count)
+    return array.like(ufunc.accumulate(array.data, axis, dtype))
 
 
 def _outer(ufunc: np.ufunc, first: Any, second: Any, **kwargs: Any) -> Any:

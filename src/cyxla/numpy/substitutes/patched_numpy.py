@@ -74,7 +74,9 @@ class _Use:
 _MAX_LIST_ARGUMENTS = 3  # number of leading arguments that may be lists of traced arrays
 _LIBRARIES = ("cyxla", "numpy", "scipy", "ml_dtypes")
 _SHAPE_FUNCTIONS = ("zeros", "ones", "empty", "full")  # functions whose first argument is a shape
-_SIZED_FUNCTIONS = (*_SHAPE_FUNCTIONS, "arange")  # functions that make arrays of traced sizes
+_SHAPED = (*_SHAPE_FUNCTIONS, "indices")  # functions of which a tuple of sizes is no array
+_SIZE_ARGUMENTS = {"arange": 3, "tri": 2, "eye": 2, "identity": 1, "indices": 1}  # leading arguments that are sizes
+_SIZED_FUNCTIONS = (*_SHAPE_FUNCTIONS, *_SIZE_ARGUMENTS, "linspace")  # functions that make arrays of traced sizes
 _full: Any = np.full
 _lock = new_lock()
 _uses: set[_Use] = set()  # traces in progress
@@ -162,7 +164,7 @@ def _substitute_conversion(original: Callable[..., Any]) -> Callable[..., Any]:
 def _substitute_creation(original: Callable[..., Any]) -> Callable[..., Any]:
     def substitute(*args: Any, **kwargs: Any) -> Any:
         kwargs = _without_like(kwargs)
-        if any(map(_is_traced_list, args[:_MAX_LIST_ARGUMENTS])) and original.__name__ not in _SHAPE_FUNCTIONS:
+        if any(map(_is_traced_list, args[:_MAX_LIST_ARGUMENTS])) and original.__name__ not in _SHAPED:
             return call_function(original, *_lists_to_arrays(args), **kwargs)
         if original.__name__ in _SIZED_FUNCTIONS and _has_traced_size(original, args, kwargs):
             if not _called_by_user(original):  # a library needs an array of NumPy's
@@ -178,8 +180,12 @@ def _substitute_creation(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _has_traced_size(original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Return True if a size of a new array is traced."""
-    if original.__name__ == "arange":
-        return any(map(is_traced, (*args[:3], *kwargs.values())))
+    name = original.__name__
+    if name in _SIZE_ARGUMENTS:
+        sizes = (v for n, v in kwargs.items() if n in ("start", "stop", "step", "N", "M", "n", "dimensions"))
+        return any(map(is_traced, (*args[: _SIZE_ARGUMENTS[name]], *sizes)))
+    if name == "linspace":
+        return is_traced(args[2] if len(args) > 2 else kwargs.get("num"))
     return is_traced(args[0] if args else kwargs.get("shape"))
 
 

@@ -1,9 +1,9 @@
-"""`SizedArray`: traced array of which one dimension has a bound while tracing, and a size at run time."""
+"""`SizedArray`: traced array of which some dimensions have a bound while tracing, and a size at run time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from math import prod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any, NoReturn
 
 import numpy as np
@@ -38,39 +38,57 @@ def size_array(op: XlaOp, bound: int) -> TracedArray:
 
 
 class SizedArray(NDArrayOperatorsMixin):
-    """Stand-in for an array whose size along one dimension is known at run time.
+    """Stand-in for an array whose sizes along some dimensions are known at run time.
 
     Parameters
     ----------
     data : TracedArray
-        Elements, padded along the dimension to its bound; the padding has any values.
-    axis : int
-        Dimension of run-time size.
-    count : TracedArray
-        Size of that dimension, s64[].
+        Elements, padded along these dimensions to their bounds; the padding has any values.
+    counts : mapping of int to TracedArray
+        Size of each of these dimensions, s64[].
     """
 
     __array_priority__ = 2000.0
 
-    def __init__(self, data: TracedArray, axis: int, count: TracedArray) -> None:
-        self._data, self.axis, self._count = data, axis, count
+    def __init__(self, data: TracedArray, counts: Mapping[int, TracedArray]) -> None:
+        self._data, self._counts = data, dict(sorted(counts.items()))
 
     # -- attributes
 
     @property
     def data(self) -> Any:
-        """Elements, padded along the dimension to its bound."""
+        """Elements, padded to the bounds."""
         return self._data
 
     @property
+    def counts(self) -> dict[int, Any]:
+        """Size of each run-time dimension as a Python integer."""
+        dims = self.data.shape
+        return {d: size_array(value_of(n), dims[d]) for d, n in self._counts.items()}
+
+    @property
     def count(self) -> Any:
-        """Size of the run-time dimension as a Python integer."""
-        return size_array(value_of(self._count), self.bound)
+        """Size of the only run-time dimension."""
+        return self.counts[self.axis]
 
     @property
     def bound(self) -> int:
-        """Greatest possible size of the run-time dimension."""
+        """Greatest possible size of the only run-time dimension."""
         return int(self.data.shape[self.axis])
+
+    @property
+    def axis(self) -> int:
+        """The only run-time dimension."""
+        counts = list(self.counts)
+        if len(counts) > 1:
+            raise_unsupported(
+                "be passed to this function, since it has several such dimensions", "np.ravel flattens it"
+            )
+        return counts[0]
+
+    def like(self, data: Any) -> SizedArray:
+        """Return other padded elements of the same sizes."""
+        return SizedArray(data, self._counts)
 
     @property
     def dtype(self) -> Dtype:
@@ -85,14 +103,14 @@ class SizedArray(NDArrayOperatorsMixin):
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """Dimension sizes, one of which is a traced integer."""
-        return tuple([self.count if d == self.axis else n for d, n in enumerate(self.data.shape)])
+        """Dimension sizes, some of which are traced integers."""
+        counts = self.counts
+        return tuple([counts.get(d, n) for d, n in enumerate(self.data.shape)])
 
     @property
     def size(self) -> Any:
         """Number of elements, a traced integer."""
-        others = prod(n for d, n in enumerate(self.data.shape) if d != self.axis)
-        return self.count if others == 1 else self.count * others
+        return product(self.shape)
 
     @property
     def itemsize(self) -> int:
@@ -138,11 +156,11 @@ class SizedArray(NDArrayOperatorsMixin):
 
     def astype(self, dtype: Any, **options: Any) -> SizedArray:
         """Convert to another dtype."""
-        return SizedArray(self.data.astype(dtype, **options), self.axis, self._count)
+        return self.like(self.data.astype(dtype, **options))
 
     def copy(self, order: str = "C") -> SizedArray:
         """Return a copy."""
-        return SizedArray(self.data.copy(), self.axis, self._count)
+        return self.like(self.data.copy())
 
     def flatten(self, order: str = "C") -> Any:
         """Return a flat copy."""
@@ -196,8 +214,8 @@ class SizedArray(NDArrayOperatorsMixin):
 
     def __repr__(self) -> str:
         if not isinstance(self._data, TracedArray):
-            return f"SizedArray({self._data}, {self._count})"
-        sizes = ", ".join(f"<={n}" if d == self.axis else str(n) for d, n in enumerate(self.data.shape))
+            return f"SizedArray({self._data}, {self._counts})"
+        sizes = ", ".join(f"<={n}" if d in self._counts else str(n) for d, n in enumerate(self.data.shape))
         return f"SizedArray({self.dtype}[{sizes}])"
 
 
@@ -247,18 +265,26 @@ def raise_unsupported_function(function: Callable[..., Any]) -> NoReturn:
 # -- padding
 
 
-def is_within(op: XlaOp, axis: int, count: XlaOp) -> XlaOp:
-    """Return the mask of the elements of a padded array that are not padding."""
-    indices = values.iota_along(op.builder, ElementType.S64, op.shape.dims, axis)
-    return xla.lt(indices, xla.broadcast(count, op.shape.dims))
+def is_within(op: XlaOp, counts: Mapping[int, XlaOp]) -> XlaOp:
+    """Return the mask of the elements of an array that lie inside the sizes of some dimensions."""
+    masks = []
+    for axis, count in counts.items():
+        indices = values.iota_along(op.builder, ElementType.S64, op.shape.dims, axis)
+        masks.append(xla.lt(indices, xla.broadcast(count, op.shape.dims)))
+    return reduce(xla.and_, masks)
 
 
-def valid(array: SizedArray) -> TracedArray:
-    """Return the mask of the elements of an array that are not padding."""
-    return TracedArray(is_within(value_of(array.data), array.axis, value_of(array.count)))
+def valid(array: SizedArray, axes: Iterable[int] | None = None) -> TracedArray:
+    """Return the mask of the elements of an array that are not padding along some dimensions, by default all."""
+    return TracedArray(is_within(value_of(array.data), _ops(array, axes)))
 
 
-def filled(array: SizedArray, filler: Any) -> TracedArray:
+def _ops(array: SizedArray, axes: Iterable[int] | None) -> dict[int, XlaOp]:
+    chosen = array.counts if axes is None else {d: n for d, n in array.counts.items() if d in axes}
+    return {d: value_of(n) for d, n in chosen.items()}
+
+
+def filled(array: SizedArray, filler: Any, axes: Iterable[int] | None = None) -> TracedArray:
     """Return the padded elements with another value in the padding.
 
     Parameters
@@ -267,11 +293,29 @@ def filled(array: SizedArray, filler: Any) -> TracedArray:
         Array.
     filler : object
         Number, or function from a value to a scalar of its type.
+    axes : iterable of int, optional
+        Dimensions whose padding is filled; by default all.
     """
-    op = value_of(array.data)
+    op, counts = value_of(array.data), _ops(array, axes)
+    if not counts:
+        return TracedArray(op, rank0=Rank0.ARRAY)
     scalar = filler(op) if callable(filler) else values.scalar(op, filler)
-    mask = is_within(op, array.axis, value_of(array.count))
+    mask = is_within(op, counts)
     return TracedArray(xla.select(mask, op, xla.broadcast(scalar, op.shape.dims)), rank0=Rank0.ARRAY)
+
+
+def product(sizes: Iterable[Any]) -> Any:
+    """Return the product of sizes, some of which may be traced integers."""
+    known, traced = 1, []
+    for n in sizes:
+        if isinstance(n, TracedArray):
+            traced.append(n)
+        else:
+            known *= n
+    total: Any = known
+    for k, n in enumerate(traced):
+        total = n if k == 0 and known == 1 else total * n
+    return total
 
 
 def as_size(value: TracedArray, bound: int) -> TracedArray:
@@ -279,7 +323,7 @@ def as_size(value: TracedArray, bound: int) -> TracedArray:
     return size_array(convert(value_of(value), _S64), bound)
 
 
-# -- containers: elements and size are two leaves
+# -- containers: elements and sizes are leaves
 
 
 class Prototype:
@@ -290,25 +334,37 @@ class Prototype:
 
 
 def _build(key: Any, parts: Sequence[Any]) -> Any:
-    data, count = parts
+    data, *counts = parts
     if isinstance(data, Prototype):
-        dynamic = [d == key for d in range(data.shape.rank)]
+        dynamic = [d in key for d in range(data.shape.rank)]
         return Prototype(Shape.array(data.shape.dtype, data.shape.dims, dynamic=dynamic))
     if isinstance(data, np.ndarray):
-        return _trim(data, key, int(count))
-    return SizedArray(data, key, count)
+        return _trim(data, {d: int(n) for d, n in zip(key, counts, strict=True)})
+    return SizedArray(data, dict(zip(key, counts, strict=True)))
 
 
-def _trim(data: np.ndarray[Any, Any], axis: int, count: int) -> np.ndarray[Any, Any]:
-    """Return an array of the true size, contiguous and with memory for at most twice as many elements."""
-    if count == data.shape[axis]:
+def _trim(data: np.ndarray[Any, Any], counts: Mapping[int, int]) -> np.ndarray[Any, Any]:
+    """Return an array of the true sizes, contiguous and with memory for at most twice as many elements."""
+    trimmed = data[tuple([slice(counts.get(d, n)) for d, n in enumerate(data.shape)])]
+    if trimmed.shape == data.shape:
         return data
-    trimmed = data[(*[slice(None)] * axis, slice(0, count))]
-    return trimmed if trimmed.flags.c_contiguous and 2 * count >= data.shape[axis] else trimmed.copy()
+    order = np.argsort([-n for n in data.strides], kind="stable")
+    is_contiguous = trimmed.transpose(order).flags.c_contiguous
+    if is_contiguous and 2 * trimmed.size >= data.size:
+        return trimmed
+    copied = trimmed.transpose(order).copy().transpose(np.argsort(order))
+    copied.flags.writeable = data.flags.writeable
+    return copied
 
 
-SIZED = Kind(lambda v: (v.data, v.count) if isinstance(v._data, (TracedArray, type(None))) else (v._data, v._count),
-             lambda v: v.axis, lambda v: ("", ".size"), _build)  # fmt: skip
+def _parts(array: SizedArray) -> Sequence[Any]:
+    if isinstance(array._data, (TracedArray, type(None))):
+        return (array.data, *array.counts.values())
+    return (array._data, *array._counts.values())
+
+
+SIZED = Kind(_parts, lambda v: tuple(v.counts if isinstance(v._data, (TracedArray, type(None))) else v._counts),
+             lambda v: ("", *[".size"] * (len(_parts(v)) - 1)), _build)  # fmt: skip
 
 
 def contains_sized(tree: Tree) -> bool:
@@ -317,7 +373,7 @@ def contains_sized(tree: Tree) -> bool:
 
 
 def build_arrays(tree: Tree, leaves: Iterator[Any]) -> list[Any]:
-    """Return the arrays of a container, those of run-time size built from two leaves."""
+    """Return the arrays of a container, those of run-time size built from its elements and sizes."""
     if tree.kind is None or tree.kind is SIZED:
         return [tree.take(leaves)]
     return [array for child in tree.children for array in build_arrays(child, leaves)]

@@ -1,0 +1,259 @@
+"""Shapes of arrays of run-time size: a new shape is split into blocks of dimensions that have equally many elements."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import ShapeError
+from cyxla.numpy.indexing.equal_values import same_value
+from cyxla.numpy.indexing.ranges import range_of
+from cyxla.numpy.sized.frames import require_equal, resized, wrapped
+from cyxla.numpy.sized.table import sized
+from cyxla.numpy.tracing.sized_array import SizedArray, as_size, product, raise_unsupported
+from cyxla.numpy.tracing.trace import require_current, user_line
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
+from cyxla.xla.hlo.instruction import Instruction
+
+_np: Any = np  # its functions dispatch to this package
+_RESHAPE_MESSAGE = "cannot reshape array of size {{}} into shape {}"
+
+
+@dataclass(frozen=True)
+class Monomial:
+    """Size as a product of a number and of sizes that are known at run time.
+
+    Attributes
+    ----------
+    factor : int
+        Number.
+    symbols : tuple of int
+        Indices of sizes, in order.
+    """
+
+    factor: int = 1
+    symbols: tuple[int, ...] = ()
+
+    def __mul__(self, other: Monomial) -> Monomial:
+        factor = self.factor * other.factor
+        return Monomial(factor, tuple(sorted((*self.symbols, *other.symbols))) if factor else ())
+
+    def divided_by(self, other: Monomial) -> Monomial | None:
+        """Return a quotient; None if it is not one of products."""
+        if not other.factor or self.factor % other.factor:
+            return None
+        if not self.factor:
+            return self
+        rest = Counter(self.symbols)
+        rest.subtract(other.symbols)
+        if any(n < 0 for n in rest.values()):
+            return None
+        return Monomial(self.factor // other.factor, tuple(sorted(rest.elements())))
+
+
+class Symbols:
+    """Sizes known at run time, of which equal ones are one."""
+
+    def __init__(self) -> None:
+        self._instructions: list[Instruction] = []
+        self._sizes: list[TracedArray] = []
+
+    def monomial(self, size: Any) -> Monomial:
+        """Return a size as a product."""
+        if not is_traced(size):
+            return Monomial(index(size))
+        ins = value_of(as_traced(size)).instruction
+        assert ins is not None
+        return self._of(ins, size)
+
+    def _of(self, ins: Instruction, size: Any) -> Monomial:
+        if ins.opcode == "constant" and ins.shape.size == 1:
+            return Monomial(int(ins.attrs["literal"].array.reshape(())))
+        if ins.opcode == "multiply" and ins.shape.size == 1:
+            left, right = (self._of(o, None) for o in ins.operands)
+            return left * right
+        for k, other in enumerate(self._instructions):
+            if same_value(ins, other):
+                return Monomial(1, (k,))
+        self._instructions.append(ins)
+        self._sizes.append(size)
+        return Monomial(1, (len(self._sizes) - 1,))
+
+    def size(self, monomial: Monomial) -> Any:
+        """Return a product as a size; None if one of its sizes has no value of its own."""
+        sizes = [self._sizes[k] for k in monomial.symbols]
+        return None if any(n is None for n in sizes) else product([monomial.factor, *sizes])
+
+
+@sized(np.ravel)
+def ravel(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Flatten."""
+    array = arguments["a"]
+    if arguments.get("order", "C") == "F":
+        array = _np.transpose(array)
+    elif arguments.get("order", "C") not in ("C", "K", None):
+        raise_unsupported(f"be flattened with order={arguments['order']!r}", "transpose it first")
+    return _reshape(array, [-1])
+
+
+@sized(np.reshape)
+def reshape(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Change the shape."""
+    array, order = arguments["a"], arguments.get("order", "C")
+    if not isinstance(array, SizedArray):
+        raise_unsupported("be the shape of np.reshape")
+    if order not in ("C", "F"):
+        raise_unsupported(f"be reshaped with order={order!r}", "transpose it first")
+    sizes = arguments["shape"]
+    sizes = list(sizes) if isinstance(sizes, (tuple, list)) else [sizes]
+    if order == "F":
+        return _np.transpose(_reshape(_np.transpose(array), sizes[::-1]))
+    return _reshape(array, sizes)
+
+
+def _reshape(array: SizedArray, sizes: list[Any]) -> Any:
+    sizes = [n if is_traced(n) else index(n) for n in sizes]
+    unknown = [d for d, n in enumerate(sizes) if not is_traced(n) and n == -1]
+    if len(unknown) > 1:
+        raise ValueError("can only specify one unknown dimension")
+    symbols = Symbols()
+    source = [symbols.monomial(n) for n in array.shape]
+    target = [symbols.monomial(n) for d, n in enumerate(sizes) if d not in unknown]
+    if unknown:
+        others = prod(target, start=Monomial())
+        rest = prod(source, start=Monomial()).divided_by(others)
+        size = None if rest is None else symbols.size(rest)
+        if not others.factor:
+            raise ShapeError(f"cannot reshape {array!r} into shape {_text(sizes)}", where=user_line())
+        if rest is None or size is None:
+            return _from_flat(array, sizes, unknown[0])
+        _fail_if_zero([n for n in sizes if is_traced(n)])
+        sizes[unknown[0]] = size
+        target.insert(unknown[0], rest)
+    blocks = _blocks(source, target)
+    return _from_flat(array, sizes, None) if blocks is None else _by_blocks(array, sizes, blocks)
+
+
+def _text(sizes: Sequence[Any]) -> str:
+    return f"({','.join('n' if is_traced(n) else str(n) for n in sizes)})"
+
+
+def _fail_if_zero(sizes: Sequence[Any]) -> None:
+    """Make runs fail in which a size is 0 and another one follows from it."""
+    where = user_line()
+    message = "cannot reshape array of size 0 into shape with a size that is unknown"
+    for n in sizes:
+        number = value_of(as_traced(n, np.int64))
+        is_zero = value_of(_np.equal(n, 0))
+        require_current().fail_if(is_zero, number, lambda _: ShapeError(message, where=where))
+
+
+Block = tuple[range, range]  # dimensions of the old shape, and those of the new one that have their elements
+
+
+def _blocks(source: Sequence[Monomial], target: Sequence[Monomial]) -> list[Block] | None:
+    """Return the smallest blocks of two shapes with equally many elements for all sizes; None if there are none."""
+    blocks, i, j = [], 0, 0
+    while i < len(source) or j < len(target):
+        a, b, left, right = i, j, Monomial(), Monomial()
+        while left != right or (i, j) == (a, b):
+            take_left, take_right = right.divided_by(left) is not None, left.divided_by(right) is not None
+            if take_left == take_right:
+                take_left = take_right = True
+            if (take_left and i == len(source)) or (take_right and j == len(target)):
+                take_left, take_right = i < len(source), j < len(target)
+            if not take_left and not take_right:
+                return None
+            left, i = (left * source[i], i + 1) if take_left and i < len(source) else (left, i)
+            right, j = (right * target[j], j + 1) if take_right and j < len(target) else (right, j)
+        blocks.append((range(a, i), range(b, j)))
+    return blocks
+
+
+def _by_blocks(array: SizedArray, sizes: Sequence[Any], blocks: Sequence[Block]) -> Any:
+    data, counts, old, axis = array.data, {}, array.shape, 0
+    for before, after in blocks:
+        own, new = [old[d] for d in before], [sizes[d] for d in after]
+        data, bounds = _convert(data, axis, own, new)
+        for k, n in enumerate(new):
+            if is_traced(n):
+                counts[axis + k] = own[0] if len(own) == len(new) == 1 else as_size(as_traced(n), bounds[k])
+        axis += len(new)
+    return wrapped(data, counts)
+
+
+def _convert(data: Any, axis: int, own: Sequence[Any], new: Sequence[Any]) -> tuple[Any, list[int]]:
+    """Reshape some dimensions from an axis on; return the padded elements and their bounds."""
+    dims, end = data.shape, axis + len(own)
+    total = prod(dims[axis:end])
+    if len(own) == len(new) == 1:
+        return data, [dims[axis]]
+    bounds = [bound_of(n, total) for n in new]
+    if _is_prefix(own) and _is_prefix(new):
+        rest = prod(n for n in new if not is_traced(n))
+        bounds = [total // max(rest, 1) if is_traced(n) else n for n in new]
+        flat = data.reshape((*dims[:axis], total, *dims[end:]))
+        return resized(flat, axis, prod(bounds)).reshape((*dims[:axis], *bounds, *dims[end:])), bounds
+    source = _positions(dims[axis:end], own, bounds, new)
+    flat = data.reshape((*dims[:axis], total, *dims[end:]))
+    taken = _np.take(flat, source, axis=axis, mode="clip") if total else resized(flat, axis, prod(bounds))
+    return taken.reshape((*dims[:axis], *bounds, *dims[end:])), bounds
+
+
+def bound_of(size: Any, greatest: int) -> int:
+    """Return the bound of a size, at most another one."""
+    if not is_traced(size):
+        return index(size)
+    return min(max(range_of(value_of(as_traced(size)))[1], 0), greatest)
+
+
+def _is_prefix(sizes: Sequence[Any]) -> bool:
+    """Return True if the elements of a padded array are a prefix of it: its first long dimension alone is padded."""
+    long = [n for n in sizes if is_traced(n) or n != 1]
+    return not any(map(is_traced, long[1:]))
+
+
+def _positions(old_bounds: Sequence[int], old: Sequence[Any], bounds: Sequence[int], new: Sequence[Any]) -> Any:
+    """Return for each position of a new padded shape that of its element in an old padded shape."""
+    position: Any = np.arange(prod(bounds))
+    flat: Any = 0
+    stride: Any = 1
+    for bound, n in zip(reversed(bounds), reversed(new), strict=True):
+        flat = flat + position % max(bound, 1) * stride
+        position, stride = position // max(bound, 1), stride * n
+    source: Any = 0
+    step = 1
+    for bound, n in zip(reversed(old_bounds), reversed(old), strict=True):
+        size = _np.maximum(n, 1) if is_traced(n) else max(n, 1)
+        source = source + flat % size * step
+        flat, step = flat // size, step * bound
+    return source
+
+
+def _from_flat(array: SizedArray, sizes: list[Any], unknown: int | None) -> Any:
+    """Reshape to sizes whose product is that of the array's sizes in runs that do not fail."""
+    total, bound = array.size, array.data.size
+    others = product(n for d, n in enumerate(sizes) if d != unknown)
+    message = _RESHAPE_MESSAGE.format(_text(sizes))
+    if unknown is None:
+        require_equal(as_traced(total), others, message)
+    else:
+        rows: Any = total // (_np.maximum(others, 1) if is_traced(others) else others)
+        if is_traced(others):
+            _fail_if_zero([others])
+        require_equal(as_traced(rows * others), total, message)
+        high = bound if is_traced(others) else bound // others
+        sizes[unknown] = as_size(as_traced(rows), high)
+    if not any(map(is_traced, sizes)) and prod(sizes) > bound:
+        raise ShapeError(f"cannot reshape {array!r} into shape {_text(sizes)}", where=user_line())
+    data, bounds = _convert(array.data, 0, array.shape, sizes)
+    return wrapped(data, {d: as_size(as_traced(n), bounds[d]) for d, n in enumerate(sizes) if is_traced(n)})
+
+
+__all__ = ["bound_of", "ravel", "reshape"]

@@ -16,17 +16,19 @@ from cyxla._native.dispatch import Compiled
 from cyxla.errors import UnimplementedError
 from cyxla.forking import new_lock
 from cyxla.numpy.calls.entries import Entry
+from cyxla.numpy.calls.lowering import OpenSizes
 from cyxla.numpy.calls.signatures import Call
 from cyxla.numpy.calls.size_history import OpenDims, Shapes, SizeHistory, group_key, shapes_of
 
 MODES: Final = ("auto", "any", "exact")
 SIZES_BEFORE: Final = {"auto": 2, "any": 1}  # sizes of a dimension that are compiled exactly, before any size is
 MOST_BYTES: Final = 1 << 27  # of a padded array; larger ones are better compiled for each size than padded
-LEAST_BOUND: Final = 4096  # elements of a dimension: those beyond the size cost no time, only address space
+MOST_PRODUCT_BYTES: Final = 1 << 23  # of an array that is padded along several dimensions, unless bounds are tight
+LEAST_BOUNDS: Final = (4096, 1024, 256)  # elements of a dimension: those beyond the size take only address space
 MOST_BUFFERS: Final = 2  # sets of padded arguments that a program keeps
 ROOM: Final = 4  # times a size, rounded up to a power of two, is the bound
 
-Compile: TypeAlias = Callable[[Call, OpenDims, tuple[int, ...]], "Entry | None"]
+Compile: TypeAlias = Callable[[Call, OpenSizes], "Entry | None"]
 _LOG = logging.getLogger(__name__)
 
 
@@ -165,8 +167,8 @@ class AnySizePrograms:
         call : Call
             Arguments.
         compile_ : callable
-            Function from a call, its `OpenDims` and their bounds to the compiled entry; None if arrays of the program
-            would be too large.
+            Function from a call and its open dimensions to the compiled entry; None if arrays of the program would be
+            too large.
 
         Raises
         ------
@@ -198,13 +200,14 @@ class AnySizePrograms:
     ) -> AnySizeProgram | None:
         static = dims.without(shapes)
         try:
-            for bounds in possible_bounds(sizes):
+            *generous, tight = possible_bounds(sizes)
+            for bounds, limit in [*((b, MOST_PRODUCT_BYTES) for b in generous), (tight, MOST_BYTES)]:
                 program = AnySizeProgram(dims, static, bounds)
                 if all(n <= MOST_BYTES for n in program.padded_bytes(call.leaves)):
-                    entry = compile_(call, dims, bounds)
+                    entry = compile_(call, OpenSizes(dims.groups, bounds, limit))
                     if entry is not None:
                         return replace(program, entry=entry)
-            raise UnimplementedError(f"arrays padded to {min(bounds)} elements take more than {MOST_BYTES} bytes")
+            raise UnimplementedError(f"arrays padded to {min(tight)} elements take more than {MOST_BYTES} bytes")
         except Exception as error:  # Python code that depends on a size may raise anything
             if self.mode == "any":
                 raise
@@ -214,10 +217,9 @@ class AnySizePrograms:
 
 
 def possible_bounds(sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return generous bounds for dimensions that had these sizes, and tight ones."""
-    tight = [2 * _power_of_two(n) for n in sizes]
-    generous = [max(LEAST_BOUND, ROOM * _power_of_two(n)) for n in sizes]
-    return [tuple(generous), tuple(tight)]
+    """Return generous bounds for dimensions that had these sizes, then less generous ones, and tight ones."""
+    bounds = [tuple([max(least, ROOM * _power_of_two(n)) for n in sizes]) for least in LEAST_BOUNDS]
+    return list(dict.fromkeys([*bounds, tuple([2 * _power_of_two(n) for n in sizes])]))
 
 
 def _power_of_two(size: int) -> int:

@@ -27,12 +27,12 @@ from cyxla.numpy.calls.argument_binding import OUT, Binding, StaticNames, bindin
 from cyxla.numpy.calls.entries import Entry, Source, TracedExecutable
 from cyxla.numpy.calls.lowering import BOUNDS, Lowered, OpenSizes, Spec, lower
 from cyxla.numpy.calls.signatures import Call, read_arguments, static_key
-from cyxla.numpy.calls.size_history import OpenDims
 from cyxla.numpy.rewriting.functions import rewritten
 from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.containers import map_leaves
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.needed_values import NeededValue
+from cyxla.numpy.tracing.sized_array import TooLargeError
 from cyxla.numpy.tracing.trace import current, require_current, warn_user
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 from cyxla.numpy.tracing.user_frames import trim_traceback
@@ -218,10 +218,13 @@ class Jitted(Dispatcher):
         with self._lock:
             self._compile_locks.pop(key, None)
 
-    def _compile_any_size(self, call: Call, dims: OpenDims, bounds: tuple[int, ...]) -> Entry | None:
+    def _compile_any_size(self, call: Call, open_sizes: OpenSizes) -> Entry | None:
         """Trace and compile for any size of some dimensions; return None if arrays of the program are too large."""
         started = perf_counter()
-        lowered = self._lower(call, keep_order=True, open_sizes=OpenSizes(dims.groups, bounds))
+        try:
+            lowered = self._lower(call, keep_order=True, open_sizes=open_sizes)
+        except TooLargeError:
+            return None
         if _largest_bytes(lowered.module) > MOST_BYTES:
             return None
         entry = self._compile_lowered(lowered, call, tiered=True)

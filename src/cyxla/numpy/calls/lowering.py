@@ -82,10 +82,13 @@ class OpenSizes(NamedTuple):
         its dimensions.
     bounds : tuple of int
         Greatest size of each group.
+    most_padded_bytes : int, optional
+        Greatest size of a padded array with several of these dimensions.
     """
 
     groups: tuple[tuple[tuple[int, int], ...], ...]
     bounds: tuple[int, ...]
+    most_padded_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -205,6 +208,7 @@ def lower(
         trace.program.python_integers = _python_integers(leaves)
         inputs = [_Input.of(a) for a, leaf in zip(arguments, leaves, strict=True) if isinstance(leaf, Spec)]
         if open_sizes is not None:
+            trace.program.most_padded_bytes = open_sizes.most_padded_bytes
             _open(trace, arguments, leaves, open_sizes)
         passed = [a for a, leaf in zip(arguments, leaves, strict=True) if isinstance(leaf, Spec)]
         try:

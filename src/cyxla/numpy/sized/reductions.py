@@ -12,7 +12,7 @@ from cyxla.numpy.sized.elementwise import align_arguments
 from cyxla.numpy.sized.frames import wrapped
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.sized_array import SizedArray, as_size, filled, raise_unsupported, valid
-from cyxla.numpy.tracing.trace import require_current, user_line
+from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN, REDUCTIONS, flag, reduction_axes, selects_all
 
@@ -41,15 +41,13 @@ def _require_no_out(array: SizedArray, arguments: dict[str, Any]) -> None:
 
 
 def fail_if_empty(
-    array: SizedArray, message: str, axes: Iterable[int] | None = None, error: type[Exception] = ShapeError
+    array: SizedArray, message: str, axes: Iterable[int] | None = None, kind: type[Exception] = ShapeError
 ) -> None:
     """Make runs fail in which some dimensions, by default all, have no elements."""
-    where = user_line()
     for d, n in array.counts.items():
         if axes is None or d in axes:
             is_empty = value_of(_np.equal(n, 0))
-            require_current().fail_if(is_empty, value_of(n), lambda _: error(message) if error is not ShapeError
-                                      else ShapeError(message, where=where))  # fmt: skip
+            require_current().fail_if(is_empty, value_of(n), lambda _: kind(message))
 
 
 def _aligned_where(arguments: dict[str, Any], name: str) -> tuple[Any, dict[str, Any]]:

@@ -37,6 +37,19 @@ def size_array(op: XlaOp, bound: int) -> TracedArray:
     return TracedArray(op, int, rank0=Rank0.PYTHON)
 
 
+class TooLargeError(TraceError):
+    """Refusal of an array with several run-time dimensions, since it is too large if padded."""
+
+
+def _check_bytes(data: TracedArray) -> None:
+    limit = _trace.require_current().program.most_padded_bytes
+    if limit is not None and data.nbytes > limit:
+        raise TooLargeError(
+            f"an array of run-time size takes {data.nbytes} bytes if it is padded to {data.shape}",
+            where=_trace.user_line(),
+        )
+
+
 class SizedArray(NDArrayOperatorsMixin):
     """Stand-in for an array whose sizes along some dimensions are known at run time.
 
@@ -52,6 +65,8 @@ class SizedArray(NDArrayOperatorsMixin):
 
     def __init__(self, data: TracedArray, counts: Mapping[int, TracedArray]) -> None:
         self._data, self._counts = data, dict(sorted(counts.items()))
+        if len(counts) > 1 and isinstance(data, TracedArray):
+            _check_bytes(data)
 
     # -- attributes
 
@@ -349,10 +364,9 @@ def _trim(data: np.ndarray[Any, Any], counts: Mapping[int, int]) -> np.ndarray[A
     if trimmed.shape == data.shape:
         return data
     order = np.argsort([-n for n in data.strides], kind="stable")
-    is_contiguous = trimmed.transpose(order).flags.c_contiguous
-    if is_contiguous and 2 * trimmed.size >= data.size:
+    if trimmed.transpose(order).flags.c_contiguous and 2 * trimmed.size >= data.size:
         return trimmed
-    copied = trimmed.transpose(order).copy().transpose(np.argsort(order))
+    copied = trimmed.copy("K")
     copied.flags.writeable = data.flags.writeable
     return copied
 

@@ -107,12 +107,15 @@ class Program:
         Nesting depth of the functions being traced that will be differentiated.
     python_integers : frozenset of int
         Numbers of the parameters that are Python's integers and bools, for whose values programs are specialised.
+    most_padded_bytes : int, optional
+        Greatest size of a padded array with several run-time dimensions.
     """
 
     checks: list[Check] = field(default_factory=list)
     bounds: str = "raise"
     gradients: int = 0
     python_integers: frozenset[int] = frozenset()
+    most_padded_bytes: int | None = None
 
     @contextlib.contextmanager
     def bounds_mode(self, bounds: str) -> Iterator[None]:

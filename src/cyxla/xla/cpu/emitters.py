@@ -37,6 +37,7 @@ GROUP_MODULES: dict[GroupKind, str] = {
 
 _EMITTERS: dict[str, Emitter] = {}
 _GROUP_EMITTERS: dict[GroupKind, GroupEmitter] = {}
+_LIVE_EMITTERS: dict[str, GroupEmitter] = {}
 _CHECKS: dict[str, Check | None] = {}
 
 
@@ -68,6 +69,17 @@ def emits_group(*kinds: GroupKind) -> Callable[[GroupEmitter], GroupEmitter]:
     def register(emitter: GroupEmitter) -> GroupEmitter:
         for kind in kinds:
             _GROUP_EMITTERS[kind] = emitter
+        return emitter
+
+    return register
+
+
+def emits_live(*opcodes: str) -> Callable[[GroupEmitter], GroupEmitter]:
+    """Register the emitter of opcodes for groups of one instruction, of which a leading part matters."""
+
+    def register(emitter: GroupEmitter) -> GroupEmitter:
+        for opcode in opcodes:
+            _LIVE_EMITTERS[opcode] = emitter
         return emitter
 
     return register
@@ -114,4 +126,6 @@ def _emit(group: Group) -> Steps:
     _register(ins.opcode)
     if ins.opcode not in _EMITTERS:
         raise UnimplementedError(f"no kernel for {ins.opcode} in compiled programs", where=repr(ins))
+    if (group.live or group.stops) and ins.opcode in _LIVE_EMITTERS:
+        return _LIVE_EMITTERS[ins.opcode](group)
     return _EMITTERS[ins.opcode](ins)

@@ -7,8 +7,9 @@ from collections.abc import Container
 from cyxla.errors import UnimplementedError
 from cyxla.xla.cpu.calls import c_call, lapack
 from cyxla.xla.cpu.compaction import emit as compaction
-from cyxla.xla.cpu.emitters import emits
+from cyxla.xla.cpu.emitters import emits, emits_live
 from cyxla.xla.cpu.kernel import machine
+from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.values import leaves, own_leaves
 from cyxla.xla.cpu.linalg import blocked_calls
@@ -44,6 +45,12 @@ static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
 }}
 """
     return Step(Kernel(text, 1, PYTHON_NS, 0, KernelKind.PYTHON), tuple(reads), tuple(writes), functions=(ins,))
+
+
+@emits_live("custom-call")
+def live_custom_call(group: Group) -> Step:
+    """Emit a call of which a part matters."""
+    return compaction.live_compaction(group) if compaction.compacts(group.root) else custom_call(group.root)
 
 
 def native_refusal(ins: Instruction, own: Container[str]) -> str | None:

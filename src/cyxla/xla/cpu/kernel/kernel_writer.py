@@ -40,8 +40,11 @@ class KernelWriter(CWriter):
         self.lines(memory_typedefs([*reads, *writes]))
 
     @contextmanager
-    def kernel(self, units: int, tasks: int, note: str = "") -> Iterator[None]:
-        """Write the kernel's function around a body, with a loop over the work units (``u``) of its tasks."""
+    def kernel(self, units: int | str, tasks: int, note: str = "") -> Iterator[None]:
+        """Write the kernel's function around a body, with a loop over the work units (``u``) of its tasks.
+
+        The number of units is C if it is known at run time.
+        """
         if note:
             self.line(f"/* {note} */")
         with self.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
@@ -49,7 +52,10 @@ class KernelWriter(CWriter):
                 self.line(f"const {memory_type(value.shape.dtype)} *const p{k} = bufs[{k}];")
             for k, value in enumerate(self.writes):
                 self.line(f"{memory_type(value.shape.dtype)} *const r{k} = bufs[{len(self.reads) + k}];")
-            if units == tasks == 1:
+            if isinstance(units, str) and not units.isdigit():
+                self.line(f"const int64_t units = {units};")
+                units = "units"
+            if str(units) == str(tasks) == "1":
                 self.line("const int64_t u = 0; (void)u; (void)begin; (void)end;")
                 yield
             else:
@@ -58,7 +64,7 @@ class KernelWriter(CWriter):
             self.line("return CYX_OK;")
 
     @contextmanager
-    def loops(self, names: Sequence[str], sizes: Sequence[int]) -> Iterator[None]:
+    def loops(self, names: Sequence[str], sizes: Sequence[int | str]) -> Iterator[None]:
         """Write nested loops, outermost first; `continue` leaves the innermost iteration, even without any loop."""
         if not names:
             self.line("do {")

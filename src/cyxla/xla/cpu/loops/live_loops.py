@@ -13,7 +13,30 @@ from cyxla.xla.cpu.loops.loop_ir import Reads
 LIVE_BLOCK = 256  # iterations of an innermost loop that are all run if the first of them matters
 
 
-def size_text(sizes: Sequence[Value], reads: Reads) -> str:
+class SizeReads:
+    """Sizes that a kernel reads after its other arrays.
+
+    Parameters
+    ----------
+    first : int
+        Number of arrays before them.
+    """
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+        self._slots: dict[Value, int] = {}
+
+    def slot(self, value: Value) -> int:
+        """Return the index of a size among the kernel's reads, appended if it is new."""
+        return self._slots.setdefault(value, self.first + len(self._slots))
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """Sizes in the order of their slots."""
+        return tuple(self._slots)
+
+
+def size_text(sizes: Sequence[Value], reads: Reads | SizeReads) -> str:
     """Return the C of the greatest of some sizes, which the kernel reads from its ``bufs``."""
     texts = [f"cyx_size_{v.shape.dtype}(bufs[{reads.slot(v)}])" for v in sizes]
     text = texts[0]

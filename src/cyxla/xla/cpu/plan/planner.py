@@ -14,7 +14,9 @@ from cyxla.xla.cpu.loops.local_while import emit_local_while
 from cyxla.xla.cpu.nests.emit import emit_nest
 from cyxla.xla.cpu.plan.fusion import article, fuse
 from cyxla.xla.cpu.plan.horizontal_fusion import fuse_small_kernels
-from cyxla.xla.cpu.plan.live_rows import LiveResult, cut_groups, live_rows, sizes_of
+from cyxla.xla.cpu.plan.live_groups import cut_groups
+from cyxla.xla.cpu.plan.live_rows import LiveResult, live_rows
+from cyxla.xla.cpu.plan.live_states import LoopState, live_results_of
 from cyxla.xla.cpu.plan.nodes import ConditionalNode, KernelNode, Node, Plan, WhileNode
 from cyxla.xla.cpu.plan.schedule import defer_overwriters
 from cyxla.xla.hlo import Computation, Instruction
@@ -47,14 +49,15 @@ def plan(
     nodes: list[Node] = []
     reasons: list[Refusal] = []
     live = live_rows(computation, live_results)
-    groups = fuse(computation, materialised=_materialised(computation) | dict.fromkeys(sizes_of(live), _SIZE))
-    for group in cut_groups(computation, groups, live) if live else groups:
+    sizes = {} if live is None else dict.fromkeys(live.sizes(), _SIZE)
+    groups = fuse(computation, materialised=_materialised(computation) | sizes)
+    for group in groups if live is None else cut_groups(computation, groups, live):
         first = group.instructions[0]
         reasons += group.reasons
         if first.opcode in CONTROL_FLOW:
             ranges = ranges or IndexRanges(computation)
         if first.opcode == "while":
-            nodes.append(_while(group, reasons, ranges))
+            nodes.append(_while(group, reasons, ranges, {} if live is None else live.states.get(first, {})))
         elif first.opcode == "conditional":
             nodes.append(_conditional(first, ranges))
         else:
@@ -64,7 +67,7 @@ def plan(
     return Plan(computation, ordered, parameters, leaves(computation.root), reasons)
 
 
-def _while(group: Group, reasons: list[Refusal], ranges: IndexRanges | None) -> Node:
+def _while(group: Group, reasons: list[Refusal], ranges: IndexRanges | None, state: LoopState) -> Node:
     assert ranges is not None
     (ins,) = group.instructions
     local = emit_local_while(ins)
@@ -81,7 +84,8 @@ def _while(group: Group, reasons: list[Refusal], ranges: IndexRanges | None) -> 
     reasons.append(Refusal("loop", subject, f"not one kernel of blocks, since: {blocked}"))
     reasons.append(Refusal("loop", subject, f"not one kernel with arrays in memory, since: {nest}"))
     body, condition = ins.called
-    return WhileNode(leaves(ins.operands[0]), own_leaves(ins), plan(condition, ranges=ranges), plan(body, ranges=ranges))
+    planned = plan(body, live_results_of(ins, state), ranges=ranges)
+    return WhileNode(leaves(ins.operands[0]), own_leaves(ins), plan(condition, ranges=ranges), planned)
 
 
 def _conditional(ins: Instruction, ranges: IndexRanges | None) -> ConditionalNode:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, NamedTuple
 
 from cyxla.xla.cpu.c import scalar, scalar_computation
@@ -14,8 +15,9 @@ from cyxla.xla.cpu.loops.elementwise import describe
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, Level, LoopNest, collapse, reachable
 from cyxla.xla.cpu.loops.index_map import Affine, Atom, Index, Loop
 from cyxla.xla.cpu.loops.iteration_boxes import Region, Store, lower_box, split_region
+from cyxla.xla.cpu.loops.live_loops import collapsed_trips, live_trips
 from cyxla.xla.cpu.loops.loop_ir import Body, Reads
-from cyxla.xla.cpu.loops.loop_kernel import Blocks, KernelFrame, Part, assemble, close_loops, open_loops
+from cyxla.xla.cpu.loops.loop_kernel import Blocks, KernelFrame, Part, assemble, close_loops, live_units, open_loops
 from cyxla.xla.cpu.loops.loop_text import Fold, LoopListing
 from cyxla.xla.cpu.loops.nodes import Load, Node
 from cyxla.xla.cpu.reduce.accumulators import Accumulator
@@ -42,6 +44,7 @@ class _Scan(NamedTuple):
     axis: Atom
     length: int
     root: Instruction
+    region: Region
 
 
 def scan_step(group: Group, prefix: Prefix, acc: Accumulator | None) -> Step:
@@ -49,7 +52,7 @@ def scan_step(group: Group, prefix: Prefix, acc: Accumulator | None) -> Step:
     root, reads = group.root, Reads()
     writes = tuple(Value(o) for o in group.outputs)
     scan = _lower(group, prefix, reads)
-    frame = KernelFrame(reads, writes)
+    frame = KernelFrame(reads, writes, live=group.live)
     points = root.shape.size
     step = 0.5 if acc is not None else cost.element_ns(root.called[0].instructions)
     ns = (cost.element_ns(group.instructions) + step) * points + cost.memory_ns(root.shape.nbytes) * 2
@@ -89,7 +92,7 @@ def _lower_region(group: Group, prefix: Prefix, reads: Reads, region: Region) ->
     position = sum(len(s) for s in region.loops()[: prefix.dimension])
     axis = body.space.loops[position]
     loops = list(zip(body.space.loops, box.extents, strict=True))
-    return _Scan(body, element, init, result, box.stores, loops, axis, root.shape.dims[prefix.dimension], root)
+    return _Scan(body, element, init, result, box.stores, loops, axis, root.shape.dims[prefix.dimension], root, region)
 
 
 def _forms(scan: _Scan) -> list[Affine]:
@@ -119,8 +122,11 @@ def _part(
 ) -> Part:
     forms = _forms(scan)
     position = next(i for i, (a, _) in enumerate(scan.loops) if a is scan.axis)
-    before, dropped = collapse(scan.loops[:position], forms)
-    after, dropped_after = collapse(scan.loops[position + 1 :], forms)
+    trips = live_trips(scan.region, [a for a, _ in scan.loops], frame.live, frame.reads) if frame.live else {}
+    before, dropped = collapse(scan.loops[:position], forms, trips)
+    after, dropped_after = collapse(scan.loops[position + 1 :], forms, trips)
+    live = collapsed_trips(scan.loops[:position], dropped, trips)
+    live |= collapsed_trips(scan.loops[position + 1 :], dropped_after, trips)
     all_dropped = dropped | dropped_after | {a for a, n in scan.loops if n == 1}
     loops = [*before, *after]
     axis: list[Atom] = [scan.axis]
@@ -141,13 +147,31 @@ def _part(
         frame.pointers(writer, slots, [s.slot for s in scan.stores])
         writer.lines(nest.writers[0].written)
         extents = [n for _, n in loops[:-1]] + ([blocks.count] if blocked else [])
-        units, opened = open_loops(writer, [nest], extents, [blocks], cost.tasks(ns))
-        _loops(writer, nest, acc, lines, (len(extents), blocks.length, scan.length, prefix.backward))
+        counts = {i: live[a] for i, (a, _) in enumerate(loops[:-1]) if a in live}
+        if blocked and loops[-1][0] in live:
+            counts[len(extents) - 1] = blocks.live(live[loops[-1][0]])
+        units, opened = open_loops(writer, [nest], extents, [blocks], cost.tasks(ns), live=counts)
+        _loops(
+            writer,
+            nest,
+            acc,
+            lines,
+            (len(extents), blocks.length, scan.length, prefix.backward),
+            trips.get(scan.axis, ""),
+        )
         close_loops(writer, opened)
     fold = Fold(scan.result, scan.element, scan.init)
     serial = not after and blocks.length <= _PARALLEL_ROWS
     scalar = Refusal.of("vectorisation", scan.root, "each result depends on the one before") if serial else None
-    return Part(writer.text(), units, ns, (LoopListing(scan.body, scan.stores, [fold], scalar=scalar),))
+    listing = LoopListing(scan.body, scan.stores, [fold], scalar=scalar)
+    work = ""
+    if trips:
+        sizes = [*(live.get(a, str(n)) for a, n in loops), trips.get(scan.axis, str(scan.length))]
+        work = " * ".join(sizes)
+    points = max(1, scan.length * prod(n for _, n in loops))
+    return Part(
+        writer.text(), units, ns, (listing,), live_units(extents, cost.tasks(ns), 1, counts), (work, ns / points)
+    )
 
 
 def _rows(acc: Accumulator | _ComputationAccumulator) -> int:
@@ -184,14 +208,19 @@ def _loops(
     acc: Accumulator | _ComputationAccumulator,
     lines: list[str],
     sizes: tuple[int, int, int, bool],
+    live: str = "",
 ) -> None:
+    """Emit the loop over steps, of which those below the C of a size matter."""
     level, trip, length, backward = sizes
     with writer.block(""):
         for i, (c_type, unit) in enumerate(acc.variables):
             writer.line(f"{c_type} acc{i}[{trip}] __attribute__((aligned(64)));")
             writer.line(f"for (int k = 0; k < {trip}; ++k) acc{i}[k] = {unit};")
-        name = nest.counter(level)
-        with writer.block(f"for (int64_t step = 0; step < {length}; ++step)"):
+        name, end = nest.counter(level), str(length)
+        if live:
+            end = "end"
+            writer.line(f"const int64_t end = {live};")
+        with writer.block(f"for (int64_t step = 0; step < {end}; ++step)"):
             writer.line(f"const int64_t {name} = {f'{length - 1} - step' if backward else 'step'};")
             writer.lines(nest.writers[level + 1].written)
             writer.lines(barrier_if(isinstance(acc, _ComputationAccumulator) and acc.carries_product))

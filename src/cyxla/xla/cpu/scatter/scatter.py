@@ -6,17 +6,20 @@ into tasks; several may overlap, so they are one task.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
 from cyxla.xla.cpu.c import scalar, scalar_computation
-from cyxla.xla.cpu.emitters import emits
+from cyxla.xla.cpu.emitters import emits, emits_live
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.array_types import memory_type
 from cyxla.xla.cpu.kernel.carried_products import barrier_if, combiner_carries_product
-from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
+from cyxla.xla.cpu.kernel.groups import Group
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step, Value
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe, linear_index, strides
 from cyxla.xla.cpu.kernel.values import own_leaves, resolve
+from cyxla.xla.cpu.loops.live_loops import SizeReads, size_text
 from cyxla.xla.hlo import Computation, Instruction
 from cyxla.xla.service.refusal import Refusal
 
@@ -41,6 +44,7 @@ class _Offsets:
     update: str  # offset into the updates
     target: str  # offset of a window's element from its first one
     extents: list[int]  # window size along each operand dimension
+    count: int  # arrays
     run: int  # elements of the last window dimension if they are neighbours in both arrays, or 1
 
     @staticmethod
@@ -64,6 +68,7 @@ class _Offsets:
             linear_index([counters[d] for d in range(updates.rank)], steps),
             linear_index([f"w{n}" for n in range(len(operand_dims))], [target_steps[d] for d in operand_dims]),
             extents,
+            count,
             run if run >= MIN_RUN else 1,
         )
 
@@ -72,8 +77,27 @@ class _Offsets:
 def scatter(ins: Instruction) -> Step:
     """Emit a scatter."""
     count = (len(ins.operands) - 1) // 2
-    reads, writes = [resolve(o) for o in ins.operands], own_leaves(ins)
-    offsets = _Offsets.of(ins, count)
+    return _step(ins, _Offsets.of(ins, count), {}, ())
+
+
+@emits_live("scatter")
+def live_scatter(group: Group) -> Step:
+    """Emit a scatter that stops where no window fits into the operand."""
+    ins, reads = group.root, SizeReads(len(group.root.operands))
+    offsets = _Offsets.of(ins, (len(ins.operands) - 1) // 2)
+    vectors = [d for d in range(ins.operands[offsets.count].shape.rank) if d != ins.attrs["index_vector_dim"]]
+    ends = {
+        n: f"cyx_live_steps({size_text(group.stops[d], reads)}, 0, 1, {offsets.batch[n]})"
+        for n, d in enumerate(vectors)
+        if d in group.stops and offsets.batch[n] > 1
+    }
+    return _step(ins, offsets, ends, reads.values)
+
+
+def _step(ins: Instruction, offsets: _Offsets, ends: Mapping[int, str], sizes: tuple[Value, ...]) -> Step:
+    """Return the step of a scatter; the numbers of index vectors in `ends` are C."""
+    count = offsets.count
+    reads, writes = [*map(resolve, ins.operands), *sizes], own_leaves(ins)
     element_ns = _RUN_NS if offsets.run > 1 else _UPDATE_NS
     ns = prod(ins.operands[count + 1].shape.dims) * count * element_ns + prod(offsets.batch)
     # Tasks split the first dimension of a single window.
@@ -85,7 +109,7 @@ def scatter(ins: Instruction) -> Step:
     loop_dims = len(offsets.window) - (offsets.run > 1)
     with (
         c.kernel(units if parallel_dims else 1, tasks, describe("scatter", ins.operands[0].shape)),
-        c.loops(vectors, offsets.batch),
+        c.loops(vectors, [ends.get(n, size) for n, size in enumerate(offsets.batch)]),
     ):
         _start(c, ins, count, offsets)
         if parallel_dims:

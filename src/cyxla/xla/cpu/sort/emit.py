@@ -10,7 +10,8 @@ from math import log2
 
 from cyxla.xla.cpu.c import scalar, scalar_computation
 from cyxla.xla.cpu.c.kernel_header import instantiate
-from cyxla.xla.cpu.emitters import emits
+from cyxla.xla.cpu.emitters import emits, emits_live
+from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.kernel.values import own_leaves, resolve
@@ -38,9 +39,19 @@ def _check(ins: Instruction) -> str | None:
 
 
 @emits("sort", check=_check)
-def sort(ins: Instruction) -> Step | list[Step]:
+def sort(ins: Instruction) -> Step:
     """Emit one sort; a row is a unit of work."""
-    order, rows = Order.of(ins.called[0]), Rows.of(ins)
+    return _sort(ins, Rows.of(ins))
+
+
+@emits_live("sort")
+def live_sort(group: Group) -> list[Step]:
+    """Emit a sort of which leading rows, or leading elements of each row, matter."""
+    return [_sort(group.root, Rows.of_group(group))]
+
+
+def _sort(ins: Instruction, rows: Rows) -> Step:
+    order = Order.of(ins.called[0])
     if order is None or rows.length >= 2**31:
         return _by_comparator(ins, rows)
     return sort_keys(ins, rows, order) if can_sort_keys(rows, order) else sort_wide(ins, rows, order)
@@ -50,7 +61,7 @@ def sort(ins: Instruction) -> Step | list[Step]:
 
 
 def _by_comparator(ins: Instruction, rows: Rows) -> Step:
-    reads, writes, types = [resolve(o) for o in ins.operands], own_leaves(ins), rows.types
+    reads, writes, types = [*map(resolve, ins.operands), *rows.sizes], own_leaves(ins), rows.types
     ns = rows.count * rows.length * (log2(max(rows.length, 2)) * _COMPARE_NS + len(types))
     record_bytes = max(t.itemsize for t in types) * len(types)  # an upper bound: each field takes the widest type
     tasks = rows.tasks(ns, 2 * record_bytes * rows.length)
@@ -62,15 +73,17 @@ def _by_comparator(ins: Instruction, rows: Rows) -> Step:
         (result,) = scalar_computation.inline(ins.called[0], sides, c)
         c.line(f"return {result} != 0;")
     c.lines(instantiate("merge_sort.h", MERGE_PREFIX="KERNEL", MERGE_RUN=RUN).splitlines())
-    with c.kernel(rows.count, tasks, describe("sort", ins.operands[0].shape)):
+    with c.kernel(rows.count_text, tasks, describe("sort", ins.operands[0].shape)):
+        length = rows.define_length(c)
         _define_scratch(c, rows, record_bytes)
-        with c.block(f"for (int64_t k = 0; k < {rows.length}; ++k)"):
+        with c.block(f"for (int64_t k = 0; k < {length}; ++k)"):
             for n in range(len(types)):
                 c.line(f"x[k].f{n} = p{n}[{rows.index('k')}];")
-        c.line(f"const KERNEL_record *const sorted = KERNEL_sort(x, y, {rows.length});")
-        with c.block(f"for (int64_t k = 0; k < {rows.length}; ++k)"):
+        c.line(f"const KERNEL_record *const sorted = KERNEL_sort(x, y, {length});")
+        with c.block(f"for (int64_t k = 0; k < {length}; ++k)"):
             for n in range(len(types)):
                 c.line(f"r{n}[{rows.index('k')}] = sorted[k].f{n};")
     refusal = Refusal.of("vectorisation", ins, "its comparator takes two records at a time, and follows no keys")
     kernel = Kernel(c.text(), tasks, ns, tasks * 2 * record_bytes * rows.length, KernelKind.SORT, refusals=(refusal,))
-    return Step(kernel, tuple(reads), tuple(writes), in_place=tuple((n, n) for n in range(len(reads))))
+    pairs = tuple((n, n) for n in range(len(types)))
+    return Step(rows.with_short_work(kernel), tuple(reads), tuple(writes), in_place=pairs)

@@ -14,11 +14,12 @@ kernel comes prebuilt (`prebuilt.sort`); else generated code loads the keys and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log2
 
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c import scalar
+from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost, prebuilt_calls
 from cyxla.xla.cpu.kernel.array_types import memory_type
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
@@ -65,7 +66,8 @@ class _Sorter:
     order: Order
 
     def __post_init__(self) -> None:
-        self.reads, self.writes = tuple(resolve(o) for o in self.ins.operands), tuple(own_leaves(self.ins))
+        self.operands, self.writes = tuple(resolve(o) for o in self.ins.operands), tuple(own_leaves(self.ins))
+        self.reads = (*self.operands, *self.rows.sizes)
         self.keys_only = len(self.rows.types) == 1 and self.order.inverse is not None  # keys without indices
         self.is_lossy = self.keys_only and self.order.inverse == "lossy"
         self.bits = max(self.order.bits, 32) if self.keys_only else 64
@@ -74,7 +76,8 @@ class _Sorter:
 
     def step(self) -> Step:
         """Emit the kernel, whose units of work are rows; or chunks, then buckets, then once more rows."""
-        rows, buckets = self.rows, _buckets(self.rows)
+        rows = self.rows
+        buckets = 1 if self.by_row else _buckets(rows)
         size, chunks = rows.count * rows.length, min(buckets, MAX_CHUNKS)
         element_ns = _KEY_NS if self.keys_only else _KEY_NS + GATHER_NS * len(rows.types)
         ns = size * (LEVEL_NS[self.bits] * log2(max(rows.length, 2)) + _KEY_NS + element_ns)
@@ -84,22 +87,70 @@ class _Sorter:
         scratch = split_bytes(self.bits // 8, rows.count, rows.length, buckets, chunks) if is_split else tasks * nbytes
         numbers = [tasks, rows.count, rows.length, rows.step, buckets, chunks, 2 * len(rows.types)]
         template = Kernel(self.note, tasks, ns, scratch, KernelKind.SORT, (2 + self.is_lossy) if is_split else 1)
-        kernel = self.prebuilt(numbers, template) or standalone_kernel(self.text(), numbers, template)
+        if rows.sizes:
+            kernel = self.live(numbers, template, nbytes)
+        else:
+            kernel = self.prebuilt(numbers, template) or standalone_kernel(self.text(), numbers, template)
         in_place = ((0, 0),) if self.keys_only and not self.is_lossy else ()
         return Step(kernel, self.reads, self.writes, in_place=in_place)
+
+    @property
+    def by_row(self) -> bool:
+        """True if rows are sorted one by one: of each a part matters, and the length is the distance of rows."""
+        return bool(self.rows.live_length) and self.rows.count > 1 and self.rows.step != self.rows.count
 
     # ------------------------------------------------------------------------------------------------ the kernel
     def prebuilt(self, numbers: list[int], template: Kernel) -> Kernel | None:
         """Return the prebuilt kernel, if keys follow from bits and there is one."""
+        function = self._function()
+        if function is None:
+            return None
+        name, more = function
+        return prebuilt_kernel(name, [*numbers, *more], template, numbers[6] + (2 if template.phases > 1 else 1))
+
+    def _function(self) -> tuple[str, list[int]] | None:
+        """Return the name of the prebuilt function and its last numbers, if keys follow from bits."""
         pattern = self.order.pattern(self.rows.types[self.order.operand])
         if pattern is None:
             return None
-        sizes = [t.itemsize for t in self.rows.types]
         name = f"{'sort' if self.keys_only else 'order'}_{pattern.width}"
-        extra_numbers = [*pattern.numbers, int(self.is_lossy), self.order.operand, *sizes]
-        return prebuilt_kernel(
-            name, [*numbers, *extra_numbers], template, numbers[6] + (2 if template.phases > 1 else 1)
-        )
+        sizes = [t.itemsize for t in self.rows.types]
+        return name, [*pattern.numbers, int(self.is_lossy), self.order.operand, *sizes]
+
+    def live(self, numbers: list[int], template: Kernel, nbytes: int) -> Kernel:
+        """Return a kernel that sorts a part of the rows, or of each row; the numbers of these replace those of all."""
+        function, rows = self._function(), self.rows
+        name, more = ("", []) if function is None else function
+        pointer = prebuilt_calls.pointer(name) if name else None
+        c = CWriter()
+        if pointer is None:
+            c.lines(self.text().splitlines())
+        operands, arrays = len(self.operands), list(range(len(self.operands)))
+        last = len(self.reads) + len(self.writes)
+        buffers = [f"bufs[{k}]" for k in (*arrays, *range(len(self.reads), last))]
+        buffers += [f"bufs[{last}]"] + ([f"bufs[{last + 1}]"] if template.phases > 1 else [])
+        run = "KERNEL_run(numbers, all + 1, {})" if pointer is None else pointer + "(all + 1, {})"
+        c.line(f"/* {self.note} */")
+        with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
+            c.line(f"int64_t numbers[] = {{{', '.join(map(str, [*numbers, *more]))}}};")
+            c.line(f"const int64_t rows = {rows.count_text};")
+            c.line(f"numbers[2] = {rows.length_text};")
+            if not self.by_row:
+                c.line("numbers[1] = rows;")
+                c.line(f"void *const all[] = {{numbers, {', '.join(buffers)}}};")
+                c.line(f"return {run.format('begin, end')};")
+            else:
+                c.line("numbers[0] = numbers[1] = 1;")
+                with c.block(f"for (int64_t u = begin * rows / {numbers[0]}; u < end * rows / {numbers[0]}; ++u)"):
+                    c.line(f"const int64_t at = {rows.start('u')};")
+                    sizes = [t.itemsize for t in (*rows.types, *rows.types)]
+                    shifted = [f"(char *){b} + at * {n}" for b, n in zip(buffers, sizes, strict=False)]
+                    shifted.append(f"(char *){buffers[2 * operands]} + begin * {nbytes}")
+                    c.line(f"void *const all[] = {{numbers, {', '.join(shifted)}}};")
+                    c.line(f"const cyx_status s = {run.format('0, 1')};")
+                    c.line("if (s) return s;")
+                c.line("return CYX_OK;")
+        return rows.with_short_work(replace(template, text=c.text()))
 
     def text(self) -> str:
         """Return the kernel's C, with that of sorting keys unless it is prebuilt."""
@@ -120,7 +171,7 @@ class _Sorter:
             c.line("x -= low; (void)q;")
             self._load_keys(c)
         with c.block(head.format("void", "store", f", int64_t low, int64_t high, const {self.key_type} *x")):
-            self._pointers(c, [] if self.keys_only else range(len(self.reads)), range(len(self.writes)))
+            self._pointers(c, [] if self.keys_only else range(len(self.operands)), range(len(self.writes)))
             c.line("x -= low; (void)q;")
             self._store(c)
         with c.block(head.format("void", "restore", "")):
@@ -133,7 +184,7 @@ class _Sorter:
         for k in reads:
             c.line(f"const {memory_type(self.reads[k].shape.dtype)} *const p{k} = bufs[{k}];")
         for k in writes:
-            c.line(f"{memory_type(self.writes[k].shape.dtype)} *const r{k} = bufs[{len(self.reads) + k}];")
+            c.line(f"{memory_type(self.writes[k].shape.dtype)} *const r{k} = bufs[{len(self.operands) + k}];")
 
     # ------------------------------------------------------------------------------------------------ elements
     def _load_keys(self, c: KernelWriter) -> None:

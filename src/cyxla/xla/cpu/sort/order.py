@@ -10,8 +10,10 @@ After: the elements' keys, unsigned integers that stand in the comparator's orde
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -55,6 +57,24 @@ class Pattern:
     nan: int
     keep: int
     flip: int
+
+    def bits_of(self, element: Any) -> int:
+        """Return the bits of an element, a NumPy scalar."""
+        return int.from_bytes(np.asarray(element).tobytes(), sys.byteorder)
+
+    def key(self, bits: int) -> int:
+        """Return the key of the bits of an element."""
+        magnitude = bits & (1 << self.width - 1) - 1
+        bits = self.nan if magnitude > self.max_bits else bits
+        bits = bits & self.keep if bits & (1 << self.width - 1) - 1 == 0 else bits
+        sign = bits >> self.width - 1
+        return bits ^ (self.fold if sign else 0) ^ self.flip
+
+    @property
+    def extremes(self) -> tuple[int, ...]:
+        """Bits of elements of which one comes first and one last: of each sign the least, the greatest and a NaN."""
+        top = 1 << self.width - 1
+        return tuple(sign | n for sign in (0, top) for n in (0, self.max_bits, top - 1))
 
     @property
     def numbers(self) -> list[int]:
@@ -118,6 +138,15 @@ class Order:
             return total_order
         nan = _nan_bits(self.function, total_order.width) if self.total else total_order.max_bits
         return replace(total_order, max_bits=_INFINITIES[dtype], nan=nan, keep=0)
+
+    def is_last(self, dtype: ElementType, element: Any) -> bool:
+        """Return whether no element of a type comes after one; False if keys are another function of elements."""
+        pattern = self.pattern(dtype)
+        if pattern is None:
+            return False
+        greatest = pattern.key(pattern.bits_of(element))
+        extremes = (0, 1) if dtype is ElementType.PRED else pattern.extremes
+        return all(pattern.key(bits) <= greatest for bits in extremes)
 
     @property
     def bits(self) -> int:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from cyxla.types import ElementType
+from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost, machine
+from cyxla.xla.cpu.kernel.groups import Group
+from cyxla.xla.cpu.kernel.kernel import Kernel, Value
 from cyxla.xla.cpu.kernel.kernel_writer import strides
+from cyxla.xla.cpu.loops.live_loops import SizeReads, size_text
+from cyxla.xla.cpu.loops.loop_kernel import short_work
 from cyxla.xla.hlo import Instruction
 
 SCRATCH_BYTES = (
@@ -29,12 +34,19 @@ class Rows:
         Elements of a row.
     step : int
         Stride of the elements of a row, in elements.
+    live_count, live_length : str
+        C of the number of the first rows, and of the first elements of each, that matter; empty if all of them do.
+    sizes : tuple of Value
+        Sizes at run time that these depend on: arrays that the kernel reads after its operands.
     """
 
     types: list[ElementType]
     count: int
     length: int
     step: int
+    live_count: str = ""
+    live_length: str = ""
+    sizes: tuple[Value, ...] = ()
 
     @staticmethod
     def of(ins: Instruction) -> Rows:
@@ -43,6 +55,42 @@ class Rows:
         (axis,) = ins.attrs["dimensions"]
         count = prod(d for i, d in enumerate(shape.dims) if i != axis)
         return Rows([o.shape.dtype for o in ins.operands], count, shape.dims[axis], strides(shape.dims)[axis])
+
+    @staticmethod
+    def of_group(group: Group) -> Rows:
+        """Return the rows of the sort that is a group, of which a part matters."""
+        ins, (axis,) = group.root, group.root.attrs["dimensions"]
+        rows, reads = Rows.of(ins), SizeReads(len(ins.operands))
+        dims = ins.operands[0].shape.dims
+        others = [d for d in range(len(dims)) if d != axis and dims[d] > 1]
+        count = length = ""
+        if others and others[0] in group.live:
+            rest = prod(dims[d] for d in others[1:])
+            count = f"cyx_live_steps({size_text(group.live[others[0]], reads)}, 0, 1, {dims[others[0]]}) * {rest}"
+        if axis in group.live:
+            length = f"cyx_live_steps({size_text(group.live[axis], reads)}, 0, 1, {dims[axis]})"
+        return replace(rows, live_count=count, live_length=length, sizes=reads.values)
+
+    @property
+    def count_text(self) -> str:
+        """C of the number of rows that matter."""
+        return self.live_count or str(self.count)
+
+    @property
+    def length_text(self) -> str:
+        """C of the number of elements of a row that matter."""
+        return self.live_length or str(self.length)
+
+    def define_length(self, c: CWriter) -> str:
+        """Return the C of the number of elements of a row that matter, a local if it is known at run time."""
+        return c.local("int64_t", self.live_length) if self.live_length else str(self.length)
+
+    def with_short_work(self, kernel: Kernel) -> Kernel:
+        """Return a kernel that runs on one thread if the live rows are few and short."""
+        if kernel.tasks == 1 or not (self.live_count or self.live_length):
+            return kernel
+        work = f"{self.count_text} * {self.length_text}"
+        return replace(kernel, short=short_work([(work, kernel.cost / max(1, self.count * self.length))]))
 
     def tasks(self, ns: float, scratch: int) -> int:
         """Return the number of tasks for `ns` of work, each with `scratch` bytes of its own."""

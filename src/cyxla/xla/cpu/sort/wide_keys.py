@@ -23,26 +23,27 @@ _KEY_NS = 1.5  # to make a key, to shift it, to look for runs; assumed: three ti
 
 def sort_wide(ins: Instruction, rows: Rows, order: Order) -> Step:
     """Emit a sort of rows, no longer than 2**31, by keys of any width."""
-    reads, writes = [resolve(o) for o in ins.operands], own_leaves(ins)
+    reads, writes = [*map(resolve, ins.operands), *rows.sizes], own_leaves(ins)
     element_ns = LEVEL_NS[64] * log2(max(rows.length, 2)) + _KEY_NS + GATHER_NS * len(rows.types)
     ns, scratch = rows.count * rows.length * element_ns, 3 * 8 * rows.length + PADDING
     tasks = rows.tasks(ns, scratch)
     c = KernelWriter(reads, writes)
     c.lines(_text(max(1, (rows.length - 1).bit_length())).splitlines())
-    with c.kernel(rows.count, tasks, describe("sort", ins.operands[0].shape)):
+    with c.kernel(rows.count_text, tasks, describe("sort", ins.operands[0].shape)):
+        length = rows.define_length(c)
         c.line(f"const int64_t at = {rows.start('u')};")
         c.line(f"uint64_t *const keys = (uint64_t *)({c.scratch()} + begin * {scratch});")
         c.line(f"uint64_t *const x = keys + {rows.length};")
-        with c.block(f"for (int64_t k = 0; k < {rows.length}; ++k)"):
+        with c.block(f"for (int64_t k = 0; k < {length}; ++k)"):
             element = c.element(rows.types[order.operand], f"p{order.operand}[{rows.index('k')}]")
             c.line(f"keys[k] = (uint64_t)({order.key(c, rows.types, element)});")
-        c.line(f"KERNEL_argsort(keys, {rows.length}, x, x + {rows.length});")
-        with c.block(f"for (int64_t k = 0; k < {rows.length}; ++k)"):
+        c.line(f"KERNEL_argsort(keys, {length}, x, x + {rows.length});")
+        with c.block(f"for (int64_t k = 0; k < {length}; ++k)"):
             c.line("const int64_t from = (int64_t)x[k];")
             for n in range(len(rows.types)):
                 c.line(f"r{n}[{rows.index('k')}] = p{n}[{rows.index('from')}];")
     kernel = Kernel(c.text(), tasks, ns, tasks * scratch, KernelKind.SORT)
-    return Step(kernel, tuple(reads), tuple(writes))
+    return Step(rows.with_short_work(kernel), tuple(reads), tuple(writes))
 
 
 def _text(index_bits: int) -> str:

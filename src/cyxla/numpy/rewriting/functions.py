@@ -68,7 +68,7 @@ def _rewritten_code(function: FunctionType) -> CodeType | None:
         dont_inherit=True,
     )  # fmt: skip
     made = innermost(module, code.co_name)
-    return made.replace(co_qualname=code.co_qualname, co_firstlineno=code.co_firstlineno) if made else None
+    return made.replace(co_qualname=code.co_qualname) if made else None
 
 
 def _drop_defaults(arguments: ast.arguments) -> None:

@@ -217,7 +217,7 @@ class Prepared:
 
     def __call__(self) -> Any:
         """Make the call through `cyxla.jit`."""
-        function = cyxla.jit(lambda *leaves: self.apply(*leaves), platform=SETTINGS["platform"], name="called")
+        function = cyxla.jit(lambda *leaves: self.apply(*leaves), platform=SETTINGS["platform"], name="called", fallback="error")
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             result, written = function(*self.leaves)

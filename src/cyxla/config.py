@@ -71,6 +71,12 @@ def _tier(text: str) -> str:
     return text
 
 
+def _fallback(text: str) -> str:
+    if text not in FALLBACKS:
+        raise ValueError(f"expected one of {', '.join(FALLBACKS)}")
+    return text
+
+
 def _traceback(text: str) -> str:
     if text not in ("full", "short"):
         raise ValueError("expected full or short")
@@ -81,6 +87,7 @@ def _folders(text: str) -> tuple[str, ...]:
     return tuple(part for part in text.split(os.pathsep) if part)
 
 
+FALLBACKS: Final = ("numpy", "error")
 TIERS: Final = ("auto", "kernels", "native")
 SANITIZERS: Final = ("address", "undefined", "float-cast-overflow")
 FLAGS: Final[Mapping[str, Flag]] = {
@@ -91,6 +98,12 @@ FLAGS: Final[Mapping[str, Flag]] = {
     "COMPILE_TIMEOUT": Flag(_positive, 600, "limit on the seconds that the C compiler takes for one file"),
     "DISABLE_HLO_PASSES": Flag(_names, (), "names of HLO passes to skip, separated by commas"),
     "DUMP": Flag(str, "", "folder to dump each program into, after every pass, with its C and its plan"),
+    "FALLBACK": Flag(
+        _fallback,
+        "numpy",
+        "what a traced function that cannot be compiled does: `numpy` runs it as it is written, with a warning, `error` "
+        "raises the reason",
+    ),
     "ISA": Flag(str, "", "instruction set of generated code, such as `x86-64-v3`; empty is that of the processor"),
     "KERNEL_PATH": Flag(_folders, (), "folders with kernel libraries, `libcyxlakernel*.so`, separated as in PATH"),
     "NUM_THREADS": Flag(_positive, 0, "the same as CYXLA_THREADS, which takes precedence"),

@@ -56,6 +56,7 @@ class OpError(Exception):
 
     code: ClassVar[str] = "UNKNOWN"
     number: ClassVar[int] = 2
+    may_fall_back: bool = True  # unless the failed trace of a function has changed something that cannot be undone
 
     def __init__(
         self,

@@ -647,6 +647,26 @@ cdef class CallSignature:
             return False
         return True
 
+    def fetch(self, tuple args):
+        """Return the inputs from outside, in a call that passes these values; None if a guard does not hold."""
+        cdef Py_ssize_t k
+        cdef PyObject **inputs = <PyObject **> PyMem_Calloc(self.inputs + 1, sizeof(PyObject *))
+        if inputs == NULL:
+            raise MemoryError
+        cdef PyObject **passed = <PyObject **> PyMem_Calloc(len(args) + 1, sizeof(PyObject *))
+        try:
+            if passed == NULL:
+                raise MemoryError
+            for k in range(len(args)):
+                passed[k] = PyTuple_GET_ITEM(args, k)
+            if not self.match_guards(passed, inputs):
+                return None
+            return [<object> inputs[k] for k in range(self.inputs)]
+        finally:
+            self.release_inputs(inputs)
+            PyMem_Free(inputs)
+            PyMem_Free(passed)
+
     cdef bint match_guards(self, PyObject *const *args, PyObject **inputs):
         """Compare the values from outside, and add the arrays and numbers among them to `inputs`."""
         cdef PyObject *inline[MAX_GUARDS]

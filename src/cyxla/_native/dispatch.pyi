@@ -92,6 +92,7 @@ class CallSignature:
         inputs: int,
         guards: list[Any] | None = None,
     ) -> None: ...
+    def fetch(self, args: tuple[Any, ...]) -> list[Any] | None: ...
 
 class Dispatcher:
     hits: int

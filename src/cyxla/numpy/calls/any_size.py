@@ -63,6 +63,10 @@ class AnySizeProgram:
             return None
         return sizes if all(n <= bound for n, bound in zip(sizes, self.bounds, strict=True)) else None
 
+    def serves(self, call: Call) -> bool:
+        """Return True if the values from outside are those that the program was traced with."""
+        return self.entry is None or self.entry.guards.fetch(call.passed) is not None
+
     def padded_bytes(self, leaves: Sequence[Any]) -> list[int]:
         """Return the bytes of each padded input."""
         return [prod(shape) * leaves[k].dtype.itemsize for k, shape in self.padded_shapes.items()]
@@ -117,6 +121,7 @@ class SizedEntry(Compiled):
         assert program.entry is not None
         super().__init__(None, (0,), False, b"", writes=program.entry.writes)
         self.any_size, self.exact = program, exact
+        self.guards = program.entry.guards
         self.numbers = tuple(map(np.int64, sizes))
 
     def run_slowly(self, arguments: Sequence[Any], out: Any, passed: Sequence[Any]) -> Any:
@@ -182,7 +187,7 @@ class AnySizePrograms:
             programs = self._programs.setdefault(key, [])
             for program in programs:
                 sizes = program.sizes(shapes)
-                if sizes is not None:
+                if sizes is not None and program.serves(call):
                     return program, sizes
             dims = None if key in self.refusals else self._history.add(key, shapes)
             sizes = None if dims is None else dims.sizes(shapes)
@@ -191,7 +196,9 @@ class AnySizePrograms:
             new_program = self._new_program(call, key, dims, shapes, sizes, compile_)
             if new_program is None:
                 return None
-            programs[:] = [p for p in programs if (p.dims, p.static) != (dims, new_program.static)]
+            programs[:] = [
+                p for p in programs if (p.dims, p.static) != (dims, new_program.static) or not p.serves(call)
+            ]
             programs.append(new_program)
             return new_program, sizes
 

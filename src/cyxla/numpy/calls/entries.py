@@ -11,8 +11,9 @@ import numpy as np
 
 from cyxla._native.dispatch import Compiled, build, drop_zero_imaginary, with_layout
 from cyxla._native.launch import Program
-from cyxla.errors import DeadlineExceededError, InvalidArgumentError
-from cyxla.numpy.calls.lowering import Lowered
+from cyxla.errors import DeadlineExceededError, InvalidArgumentError, OpError
+from cyxla.numpy.calls.lowering import NO_GUARDS, Lowered
+from cyxla.numpy.state.guards import Guards
 from cyxla.numpy.tracing import containers
 from cyxla.numpy.tracing.containers import Tree
 from cyxla.numpy.tracing.hooks import hooks
@@ -61,7 +62,7 @@ class Entry(Compiled):
         layouts = None if all(layout == ROW_MAJOR_RESULT for layout in lowered.layouts) else lowered.layouts
         super().__init__(
             executable, build_plan(lowered.tree), lowered.fails, bytes(lowered.rank0), input_axes, layouts,
-            lowered.spectra or None, lowered.writes,
+            lowered.spectra or None, lowered.writes, bool(lowered.effects),
         )  # fmt: skip
         self.lowered = lowered
         self.seconds = seconds
@@ -111,6 +112,8 @@ class Entry(Compiled):
         """
         if out is not None:
             _refuse_sized_out(self.lowered)
+        if self.finishes and out is not None:
+            out = (out, *[None] * len(self.lowered.effects))
         given = None if out is None else _check_distinct(_outputs_in_order(out, self.plan, "out"))
         numbers = _argument_numbers(self.plan)
         outputs = None if given is None else [p for p, k in zip(given, numbers, strict=True) if k is None]
@@ -143,6 +146,18 @@ class Entry(Compiled):
         if self.layouts is not None:
             outputs = [_to_memory_order(p, layout) for p, layout in zip(outputs, self.layouts, strict=True)]
         return outputs[0] if self.lowered.is_array else (*outputs, *[None] * (len(self.writes) + self.fails))
+
+    @property
+    def guards(self) -> Guards:
+        """Values from outside that the program depends on."""
+        return self.lowered.guards
+
+    def finish(self, result: tuple[Any, ...]) -> Any:
+        """Change the objects from outside, and return the function's own result."""
+        value, *new_values = result
+        for effect, new in zip(self.lowered.effects, new_values, strict=True):
+            effect.apply(new)
+        return value
 
     def fail(self, code: int, number: int) -> None:
         """Raise the error of a failed run."""
@@ -268,6 +283,30 @@ def _children_of_out(out: Any, plan: tuple[Any, ...], path: str) -> tuple[Sequen
     if kind is None or len(parts) != count or not is_same_kind:
         raise InvalidArgumentError(f"{path} must be a container of {count} elements, like the result")
     return parts, [path + step for step in kind.paths(out)]
+
+
+class PlainEntry(Compiled):
+    """A signature for which the function runs as it is written.
+
+    Parameters
+    ----------
+    reason : OpError
+        Error for which it cannot be compiled.
+    """
+
+    guards = NO_GUARDS
+
+    def __init__(self, reason: OpError) -> None:
+        super().__init__(None, (_LEAF,), False, b"", plain=True)
+        self.reason = reason
+        self.seconds = 0.0
+
+    def wait(self, timeout: float | None) -> None:
+        """Return, since nothing is compiled."""
+
+    def explain(self) -> str:
+        """Describe for people why no program runs."""
+        return f"NumPy runs the function, since it cannot be compiled: {self.reason}"
 
 
 class Source(NamedTuple):

@@ -10,29 +10,40 @@ from dataclasses import fields, is_dataclass
 from functools import partial, update_wrapper
 from threading import RLock
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from cyxla import config
 from cyxla._native import dispatch
-from cyxla._native.dispatch import CallSignature, Compiled, Dispatcher, Receiver
-from cyxla.errors import DTypeError, InvalidArgumentError, RecompileWarning, TraceError
+from cyxla._native.dispatch import Compiled, Dispatcher, Receiver
+from cyxla.errors import (
+    DTypeError,
+    FallbackWarning,
+    InvalidArgumentError,
+    OpError,
+    RecompileWarning,
+    TraceError,
+    UnimplementedError,
+)
 from cyxla.forking import new_lock
 from cyxla.numpy import functions as _functions
 from cyxla.numpy.array_methods import methods as _methods
 from cyxla.numpy.array_methods import protocols as _protocols
 from cyxla.numpy.calls.any_size import MODES, MOST_BYTES, AnySizePrograms, SizedEntry
 from cyxla.numpy.calls.argument_binding import OUT, Binding, StaticNames, binding_of
-from cyxla.numpy.calls.entries import Entry, Source, TracedExecutable
-from cyxla.numpy.calls.lowering import BOUNDS, Lowered, OpenSizes, Spec, lower
-from cyxla.numpy.calls.signatures import Call, read_arguments, static_key
+from cyxla.numpy.calls.entries import Entry, PlainEntry, Source, TracedExecutable
+from cyxla.numpy.calls.lowering import BOUNDS, Environment, Lowered, OpenSizes, Spec, lower
+from cyxla.numpy.calls.signatures import Call, read_arguments
 from cyxla.numpy.rewriting.functions import rewritten
+from cyxla.numpy.state.guards import Guards
+from cyxla.numpy.state.snapshot import changing_nothing
 from cyxla.numpy.tracing.api_boundary import api_boundary
-from cyxla.numpy.tracing.containers import map_leaves
+from cyxla.numpy.tracing.containers import flatten, map_leaves
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.needed_values import NeededValue
 from cyxla.numpy.tracing.sized_array import TooLargeError
+from cyxla.numpy.tracing.static_keys import static_key
 from cyxla.numpy.tracing.trace import current, require_current, warn_user
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 from cyxla.numpy.tracing.user_frames import trim_traceback
@@ -49,6 +60,8 @@ __all__ = ["CacheInfo", "Jitted", "jit"]
 _ = _functions, _methods, _protocols, _platforms  # imported to register functions, operators and platforms
 MAX_ENTRIES = 256  # greatest number of signatures of a function that stay compiled
 WARN_AFTER = 8  # number of compilations after which to warn
+MAX_VARIANTS = 16  # programs of a signature that differ in values from outside
+AnyEntry: TypeAlias = "Entry | PlainEntry | SizedEntry"
 _UNSUPPORTED_FUNCTIONS = (
     (inspect.iscoroutinefunction, "an async function", "jit a plain function, and call it with call_async"),
     (inspect.isgeneratorfunction, "a generator", "return a list, or a stacked array"),
@@ -95,7 +108,8 @@ class Jitted(Dispatcher):
 
     def __init__(
         self, function: Callable[..., Any], *, static: Any = (), donate: Any = (), platform: str = "cpu",
-        bounds: str = "raise", sizes: str = "auto", name: str | None = None, **options: Any,
+        bounds: str = "raise", sizes: str = "auto", fallback: str | None = None, name: str | None = None,
+        **options: Any,
     ) -> None:  # fmt: skip
         _check_function(function)
         _check_options(options)
@@ -103,22 +117,30 @@ class Jitted(Dispatcher):
             raise InvalidArgumentError(f"jit: unknown bounds={bounds!r}", hint=f"use one of {', '.join(BOUNDS)}")
         if sizes not in MODES:
             raise InvalidArgumentError(f"jit: unknown sizes={sizes!r}", hint=f"use one of {', '.join(MODES)}")
+        if fallback not in (None, *config.FALLBACKS):
+            hint = f"use one of {', '.join(config.FALLBACKS)}"
+            raise InvalidArgumentError(f"jit: unknown fallback={fallback!r}", hint=hint)
         self.function = function
+        self.fallback = fallback
         self.platform, self.bounds, self.sizes, self.options = platform, bounds, sizes, options
         self.name = name or getattr(function, "__name__", "function").strip("<>") or "function"
-        self._keyword_options = {"static": static, "donate": donate, "name": name, "sizes": sizes}
+        self._keyword_options = {"static": static, "donate": donate, "name": name, "sizes": sizes, "fallback": fallback}
         self._signature = _signature(function)
         self._static = StaticNames("static", static, self._signature)
         self._donate = StaticNames("donate", donate, self._signature)
         self.set_static(*self._static.flags(), frozenset(self._static.names))
         self._bindings: dict[Any, Binding] = {}
-        self._entries: dict[Any, Entry] = {}
+        self._entries: dict[Any, Entry | PlainEntry] = {}  # by the key of a call, and the number of the guards
+        self._guards: dict[Any, list[Guards]] = {}  # of the programs that depend on values from outside
         self._compile_locks: dict[Any, RLock] = {}
         self._lock = new_lock()
         self._slow_hits = self._misses = 0
         self._seconds = 0.0
         self._recent_calls: list[Call] = []
         self._needed: frozenset[str] = frozenset()
+        self._needed_outside: frozenset[str] = frozenset()
+        self._numbers: dict[str, Any] = {}  # from outside, by expression; see `OutsideValues`
+        self._warned: set[str] = set()
         self._any_size = AnySizePrograms(sizes)
         update_wrapper(self, function)
 
@@ -131,33 +153,66 @@ class Jitted(Dispatcher):
         binding = self._binding(len(args) - len(kwnames), kwnames)
         call, entry = self._compiled_call(binding, args)
         if call.fast_path:
-            self.add_signature(
-                hash, CallSignature(entry, len(args) - len(kwnames), kwnames, call.passed_nodes(), len(call.leaves))
-            )
-        if entry.plain or (entry.writes and not entry.check_writes(call.leaves)):
+            nodes, inputs = call.passed_nodes(), len(call.leaves)
+            self.add_signature(hash, entry.guards.signature(entry, len(args) - len(kwnames), kwnames, nodes, inputs))
+        if entry.plain:
             return self.call_plainly(entry, args, kwnames)
-        return entry(call.leaves, None if binding.out is None else args[binding.out])
+        leaves = [*call.leaves, *(entry.guards.fetch(args) or ())]
+        if entry.writes and not entry.check_writes(leaves):
+            return self.call_plainly(entry, args, kwnames)
+        return entry(leaves, None if binding.out is None else args[binding.out])
 
     def call_plainly(self, compiled: Compiled, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
         """Call the function itself: always, or where a program would write to arrays that it must not write."""
+        if not compiled.plain and all(a.flags.writeable for a in _arrays(args)):
+            self._fall_back(InvalidArgumentError(
+                f"{self.name} writes to arrays that share memory", hint="pass a copy of one of them",
+            ))  # fmt: skip
         count = len(args) - len(kwnames)
         keywords = dict(zip(kwnames, map(_receiver_value, args[count:]), strict=True))
         out = keywords.pop(OUT, None) if self._binding(count, kwnames).out is not None else None
         result = self.function(*map(_receiver_value, args[:count]), **keywords)
         return result if out is None else map_leaves(_write_output, out, result)
 
-    def _compiled_call(self, binding: Binding, args: tuple[Any, ...]) -> tuple[Call, Compiled]:
+    def _compiled_call(self, binding: Binding, args: tuple[Any, ...]) -> tuple[Call, AnyEntry]:
         """Read the arguments of a call, and compile; numbers whose values the function needs become static."""
         while True:
             call = read_arguments(binding, args, needed=self._needed)
             try:
                 return call, self._entry(call)
-            except TraceError as error:
-                names = call.names_of(error.needed) if isinstance(error.needed, NeededValue) else None
-                if not names:
-                    raise
-                with self._lock:
-                    self._needed |= names
+            except (TraceError, UnimplementedError) as error:
+                if not self._becomes_static(call, getattr(error, "needed", None)):
+                    return call, self._plain_entry(call, error)
+
+    def _becomes_static(self, call: Call, needed: Any) -> bool:
+        """Make the numbers static that determine a value which Python needs; return False if that is impossible."""
+        if not isinstance(needed, NeededValue):
+            return False
+        names = call.names_of(needed)
+        if (needed.inputs and not names) or not (names or needed.outside - self._needed_outside):
+            return False
+        with self._lock:
+            self._needed |= names
+            self._needed_outside |= needed.outside
+        return True
+
+    def _plain_entry(self, call: Call, error: OpError) -> PlainEntry:
+        """Return the entry of a signature that cannot be compiled."""
+        self._fall_back(error)
+        entry = PlainEntry(error)
+        self._add_entry((*call.key, None), entry, call)
+        return entry
+
+    def _fall_back(self, error: OpError) -> None:
+        """Warn that the function runs as it is written, once for each cause; or raise the cause."""
+        if (self.fallback or config.get("FALLBACK")) == "error" or not error.may_fall_back:
+            raise error
+        cause = error.where or error.message
+        with self._lock:
+            is_new = cause not in self._warned
+            self._warned.add(cause)
+        if is_new:
+            warn_user(f"NumPy runs {self.name}, which cannot be compiled: {error}", FallbackWarning)
 
     def _binding(self, nargs: int, kwnames: tuple[str, ...]) -> Binding:
         binding = self._bindings.get((nargs, kwnames))
@@ -181,9 +236,9 @@ class Jitted(Dispatcher):
         out = None if binding.out is None else args[binding.out]
         return result if out is None else map_leaves(_write_output, out, result)
 
-    def _entry(self, call: Call) -> Compiled:
+    def _entry(self, call: Call) -> AnyEntry:
         """Return the compiled program of a call: the exact one, one for any size, or a new one."""
-        entry = self._entries.get(call.key)
+        entry = self._find_entry(call)
         if entry is not None:
             self._slow_hits += 1
             return entry
@@ -192,21 +247,41 @@ class Jitted(Dispatcher):
             return self._exact_entry(call)
         return SizedEntry(*found, partial(self._replace, call.without_arrays()))
 
+    def _find_entry(self, call: Call) -> Entry | PlainEntry | None:
+        """Return the entry of a call with the values from outside as they are; None if there is none."""
+        for guards in self._guards.get(call.key, ()):
+            if guards.fetch(call.passed) is not None:
+                return self._entries.get((*call.key, guards.number))
+        return self._entries.get((*call.key, None))
+
     def _replace(self, call: Call, sized: SizedEntry) -> Compiled:
         """Return the exact program of a call for which one for any size fails, and use it from now on."""
         self.forget(sized)
         return self._exact_entry(call)
 
-    def _exact_entry(self, call: Call) -> Entry:
+    def _exact_entry(self, call: Call) -> Entry | PlainEntry:
         key = call.key
         with self._compile_lock(key):
-            entry = self._entries.get(key)
+            entry = self._find_entry(call)
             if entry is None:
                 started = perf_counter()
                 entry = self._compile(call, tiered=True)
                 entry.seconds = perf_counter() - started
-                self._add_entry(key, entry, call)
+                self._add_entry((*key, self._add_guards(key, entry.guards)), entry, call)
         return entry
+
+    def _add_guards(self, key: Any, guards: Guards) -> int | None:
+        """Add the guards of a program, and return their number; None if it depends on nothing from outside."""
+        if not guards.rows:
+            return None
+        with self._lock:
+            variants = self._guards.setdefault(key, [])
+            variants.append(guards)
+            dropped = variants.pop(0) if len(variants) > MAX_VARIANTS else None
+            entry = None if dropped is None else self._entries.pop((*key, dropped.number), None)
+        if entry is not None:
+            self.forget(entry)
+        return guards.number
 
     @contextmanager
     def _compile_lock(self, key: Any) -> Iterator[None]:
@@ -222,7 +297,7 @@ class Jitted(Dispatcher):
         """Trace and compile for any size of some dimensions; return None if arrays of the program are too large."""
         started = perf_counter()
         try:
-            lowered = self._lower(call, keep_order=True, open_sizes=open_sizes)
+            lowered = self._lower(call, keep_order=True, open_sizes=open_sizes, guarded=True)
         except TooLargeError:
             return None
         if _largest_bytes(lowered.module) > MOST_BYTES:
@@ -236,7 +311,7 @@ class Jitted(Dispatcher):
 
     def _compile(self, call: Call, *, tiered: bool = False) -> Entry:
         """Trace and compile; with `tiered`, prebuilt kernels may serve until native code is ready."""
-        return self._compile_lowered(self._lower(call, keep_order=tiered), call, tiered=tiered)
+        return self._compile_lowered(self._lower(call, keep_order=tiered, guarded=tiered), call, tiered=tiered)
 
     def _compile_lowered(self, lowered: Lowered, call: Call, *, tiered: bool) -> Entry:
         compiler = LocalService(self.platform).compiler  # every instruction was checked when it was made
@@ -251,14 +326,20 @@ class Jitted(Dispatcher):
             entry.compile_in_background(later)
         return entry
 
-    def _lower(self, call: Call, *, keep_order: bool = False, open_sizes: OpenSizes | None = None) -> Lowered:
+    def _lower(
+        self, call: Call, *, keep_order: bool = False, open_sizes: OpenSizes | None = None, guarded: bool = False
+    ) -> Lowered:
         from cyxla.numpy.substitutes.patched_numpy import substituted_in
 
         function = partial(call.apply, rewritten(self.function))
-        with substituted_in(self.function):
-            return lower(
-                self.name, function, call.specs, call.names, self.bounds, keep_order=keep_order, open_sizes=open_sizes
-            )
+        bound = getattr(self.function, "__self__", None)
+        environment = Environment(self._needed_outside, self._numbers, call.receivers, bound) if guarded else None
+        with changing_nothing(self.function, [("self", bound), *[(name, value) for name, _, value in call.receivers]]):
+            with substituted_in(self.function):
+                return lower(
+                    self.name, function, call.specs, call.names, self.bounds,
+                    keep_order=keep_order, open_sizes=open_sizes, environment=environment,
+                )  # fmt: skip
 
     def _options(self, call: Call, lowered: Lowered) -> dict[str, Any]:
         if not self._donate:
@@ -273,7 +354,7 @@ class Jitted(Dispatcher):
         ]
         return {**self.options, "donate": tuple(numbers)}
 
-    def _add_entry(self, key: Any, entry: Entry, call: Call) -> None:
+    def _add_entry(self, key: Any, entry: Entry | PlainEntry, call: Call) -> None:
         with self._lock:
             self._misses += 1
             self._seconds += entry.seconds
@@ -286,7 +367,7 @@ class Jitted(Dispatcher):
         if warn:
             _warn_recompilation(self.name, self._recent_calls, self._any_size.reason)
 
-    def _drop_oldest(self, new_entry: Entry) -> None:
+    def _drop_oldest(self, new_entry: Entry | PlainEntry) -> None:
         oldest = min((k for k, e in self._entries.items() if e is not new_entry), key=lambda k: self._entries[k].stamp)
         self.forget(self._entries.pop(oldest))
 
@@ -385,6 +466,7 @@ class Jitted(Dispatcher):
         """Drop all compiled programs."""
         with self._lock:
             self._entries.clear()
+            self._guards.clear()
             self._any_size.clear()
             self.forget()
             self._recent_calls = []
@@ -467,7 +549,7 @@ def _check_function(function: Any) -> None:
 
 
 _OPTIONS = dict.fromkeys(
-    ("static", "donate", "platform", "bounds", "sizes", "name", *[f.name for f in fields(CompileOptions)])
+    ("static", "donate", "platform", "bounds", "sizes", "fallback", "name", *[f.name for f in fields(CompileOptions)])
 )
 
 
@@ -484,6 +566,11 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
         return inspect.signature(function)
     except (TypeError, ValueError):
         return None
+
+
+def _arrays(values: Sequence[Any]) -> list[Any]:
+    """Return the arrays of the arguments of a call."""
+    return [leaf for value in values for leaf in flatten(value)[0] if isinstance(leaf, np.ndarray)]
 
 
 def _receiver_value(value: Any) -> Any:
@@ -541,7 +628,7 @@ def _recompilation_hint(specs: Sequence[Any], reason_of_sizes: str) -> str:
 @api_boundary
 def jit(
     fn: Callable[..., Any] | None = None, *, static: Any = (), donate: Any = (), platform: str = "cpu",
-    bounds: str = "raise", sizes: str = "auto", name: str | None = None, **options: Any,
+    bounds: str = "raise", sizes: str = "auto", fallback: str | None = None, name: str | None = None, **options: Any,
 ) -> Any:  # fmt: skip
     """Compile a function written with NumPy.
 
@@ -569,6 +656,9 @@ def jit(
     sizes : str
         ``"exact"`` to compile for each size of the arguments; ``"auto"`` to compile for any size of a dimension when a
         third size of it is seen, if the function permits; ``"any"`` to do so at the second size, or raise the reason.
+    fallback : str, optional
+        ``"numpy"`` to run the function as it is written, with a `cyxla.errors.FallbackWarning`, for arguments for which
+        it cannot be compiled; ``"error"`` to raise the reason. The default is that of ``CYXLA_FALLBACK``, ``"numpy"``.
     name : str, optional
         Name of the program; by default that of the function.
     **options
@@ -596,8 +686,8 @@ def jit(
     np.float64(5.0)
     """
     keywords = {
-        "static": static, "donate": donate, "platform": platform, "bounds": bounds, "sizes": sizes, "name": name,
-        **options,
+        "static": static, "donate": donate, "platform": platform, "bounds": bounds, "sizes": sizes,
+        "fallback": fallback, "name": name, **options,
     }  # fmt: skip
     return partial(jit, **keywords) if fn is None else Jitted(fn, **keywords)
 

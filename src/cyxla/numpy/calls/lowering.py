@@ -9,11 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cyxla._native.dispatch import Source
 from cyxla.errors import DTypeError, OpError, TraceError, UnimplementedError
 from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, Adapter
+from cyxla.numpy.state.effects import Effect
+from cyxla.numpy.state.guards import Guards
+from cyxla.numpy.state.outside import OutsideValues, Path
 from cyxla.numpy.tracing.containers import ARGUMENT, Tree, flatten, kind_of, paths, register_kind
 from cyxla.numpy.tracing.eigenvalue_results import real_if_zero
 from cyxla.numpy.tracing.memory_layout import dense
+from cyxla.numpy.tracing.needed_values import NeededValue
 from cyxla.numpy.tracing.promotion import Dtype, Kind, dtype_of
 from cyxla.numpy.tracing.result_layout import ROW_MAJOR_RESULT, Layout, inverse, layout_of
 from cyxla.numpy.tracing.sized_array import SIZED, SizedArray, contains_sized, size_array
@@ -26,6 +31,8 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
 BOUNDS = ("raise", "clamp", "unchecked")
+MOST_STATIC = 64  # elements of an array, such as a shape, that may be static: as many as dimensions
+NO_GUARDS = Guards((), (), 0)
 
 
 @dataclass(frozen=True)
@@ -91,6 +98,36 @@ class OpenSizes(NamedTuple):
     most_padded_bytes: int | None = None
 
 
+class Environment(NamedTuple):
+    """What is known of the values from outside that a function uses.
+
+    Attributes
+    ----------
+    static : frozenset of str
+        Expressions of those whose values Python needs.
+    numbers : dict of str to object
+        Numbers that were read before; see `OutsideValues`.
+    receivers : sequence of (str, int, object)
+        Objects among the arguments: name, index among the values passed, and the object.
+    bound : object, optional
+        Object of a function that is a method.
+    """
+
+    static: frozenset[str]
+    numbers: dict[str, Any]
+    receivers: Sequence[tuple[str, int, Any]]
+    bound: Any = None
+
+    def values(self, trace: Trace) -> OutsideValues:
+        """Return the values from outside of a new trace."""
+        outside = OutsideValues(trace, self.static, self.numbers)
+        for name, source, value in self.receivers:
+            outside.register(value, Path(Source.ARGUMENT, source, None, None, name))
+        if self.bound is not None:
+            outside.register(self.bound, Path(Source.GLOBAL, 0, ({"self": self.bound}, {}), "self", "self"))
+        return outside
+
+
 @dataclass(frozen=True)
 class Lowered:
     """Traced function.
@@ -118,7 +155,12 @@ class Lowered:
         Results of `eig` and `eigvals` that are real arrays if all imaginary parts of another result are zero: the index
         of each, and that of the other one.
     writes : tuple of int
-        Arguments that the function writes.
+        Arguments that the function writes; those from outside follow the others.
+    effects : tuple of Effect
+        Changes of objects from outside. If there are any, the result is a tuple: the function's, and a new value for
+        each.
+    guards : Guards
+        Values from outside that the program depends on.
     """
 
     module: HloModule
@@ -130,6 +172,8 @@ class Lowered:
     layouts: tuple[Layout, ...] = ()
     spectra: tuple[tuple[int, int], ...] = ()
     writes: tuple[int, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    guards: Guards = NO_GUARDS
 
     @property
     def is_array(self) -> bool:
@@ -177,6 +221,7 @@ def lower(
     *,
     keep_order: bool = False,
     open_sizes: OpenSizes | None = None,
+    environment: Environment | None = None,
 ) -> Lowered:
     """Trace a function.
 
@@ -197,29 +242,49 @@ def lower(
         results that are arguments are the caller's arrays; else results are new arrays, in row-major order.
     open_sizes : OpenSizes, optional
         Dimensions of run-time size. The program then takes arguments padded to the bounds, and after them the sizes.
+    environment : Environment, optional
+        What is known of values from outside; without it, they are constants.
     """
     if not keep_order:
         leaves = [replace(leaf, axes=None) if isinstance(leaf, Spec) else leaf for leaf in leaves]
     trace = Trace(name)
     trace.program.bounds = bounds
+    outside = None if environment is None else environment.values(trace)
+    trace.program.outside = outside
     with tracing(trace):
         padded = _padded(leaves, open_sizes)
         arguments = [_argument(trace, leaf, path) for leaf, path in zip(padded, names, strict=True)]
         trace.program.python_integers = _python_integers(leaves)
-        inputs = [_Input.of(a) for a, leaf in zip(arguments, leaves, strict=True) if isinstance(leaf, Spec)]
+        inputs = [
+            _Input.of(a, path) for a, leaf, path in zip(arguments, leaves, names, strict=True) if isinstance(leaf, Spec)
+        ]
         if open_sizes is not None:
             trace.program.most_padded_bytes = open_sizes.most_padded_bytes
             _open(trace, arguments, leaves, open_sizes)
         passed = [a for a, leaf in zip(arguments, leaves, strict=True) if isinstance(leaf, Spec)]
         try:
             returned = call(arguments)
+            if trace.program.raised:  # an error that the function has caught, with consequences of its own
+                raise trace.program.raised[0]
+        except TraceError as error:
+            _name_needed_values(error, len(inputs), outside)
+            raise
         except RecursionError:
             raise TraceError(
                 f"{name} recurses without end while it is traced",
                 hint="a traced condition cannot end it: use cyxla.cond or while_loop, or make the argument static",
             ) from None
+        effects = [] if outside is None else outside.effects()
+        if effects:
+            returned = (returned, *[value for _, value in effects])
+        if outside is not None:
+            if open_sizes is not None and (outside.hidden or effects):
+                raise UnimplementedError("the function uses arrays from outside")
+            inputs += [_Input(h.array, h.op, h.text) for h in outside.hidden]
+            passed += [h.array for h in outside.hidden]
         if keep_order:
-            returned = _mark_arguments(returned, {id(a): k for k, a in enumerate(passed) if _is_array(a)})
+            numbers = {id(a): k for k, a in enumerate(passed) if _is_array(a)}
+            returned = _mark(returned, numbers, (lambda value: None) if outside is None else outside.as_result)
         results, tree = flatten(returned, STATIC_TYPES)
         result_paths = paths(returned, "result", STATIC_TYPES)
         arrays = [_result(r, p, name) for r, p in zip(results, result_paths, strict=True)]
@@ -227,8 +292,9 @@ def lower(
         values = [_to_memory_order(value_of(a), layout) for a, layout in zip(arrays, layouts, strict=True)]
         rank0 = tuple([Rank0.PYTHON if a.weak else a.rank0 for a in arrays])
         input_axes = tuple([leaf.axes for leaf in leaves if isinstance(leaf, Spec)])
+        input_axes += () if outside is None else tuple([h.axes for h in outside.hidden])
         writes = tuple([k for k, i in enumerate(inputs) if i.is_written()])
-        written = [_permuted(inputs[k].new_value(names[k]), input_axes[k]) for k in writes]
+        written = [_permuted(inputs[k].new_value(), input_axes[k]) for k in writes]
         failure = trace.failure()
         if tree.kind is None and failure is None and not writes:
             root = values[0]
@@ -237,7 +303,7 @@ def lower(
     spectra = real_if_zero(arrays) if keep_order else ()
     return Lowered(
         trace.module(root), trace.program, tree, failure is not None, rank0, input_axes, tuple(layouts), spectra,
-        writes,
+        writes, tuple([effect for effect, _ in effects]), NO_GUARDS if outside is None else outside.guards(),
     )  # fmt: skip
 
 
@@ -250,26 +316,29 @@ class _Input(NamedTuple):
         Array or number.
     op : XlaOp
         Value.
+    name : str
+        Name in errors.
     """
 
     array: TracedArray
     op: XlaOp
+    name: str
 
     @staticmethod
-    def of(argument: Any) -> _Input:
+    def of(argument: Any, name: str) -> _Input:
         """Return the input of an argument; that of a random generator is not accessible."""
         array = argument if isinstance(argument, TracedArray) else TracedArray(as_traced(0).op)
-        return _Input(array, array.op)
+        return _Input(array, array.op, name)
 
     def is_written(self) -> bool:
         """Return True if the function has written the array."""
         return self.array.op is not self.op
 
-    def new_value(self, name: str) -> XlaOp:
+    def new_value(self) -> XlaOp:
         """Return the value of a written array."""
         if self.array.shape != self.op.shape.dims:
             raise UnimplementedError(
-                f"the shape of argument {name} is assigned", hint="use x.reshape(sizes), which is another array"
+                f"the shape of argument {self.name} is assigned", hint="use x.reshape(sizes), which is another array"
             )
         return value_of(self.array)
 
@@ -284,15 +353,31 @@ class _Passed:
 register_kind(_Passed, ARGUMENT)
 
 
-def _mark_arguments(value: Any, numbers: Mapping[int, int]) -> Any:
-    """Replace the arguments, given as numbers by identity, in a container of results."""
+def _name_needed_values(error: TraceError, visible: int, outside: OutsideValues | None) -> None:
+    """Tell the inputs of a needed value that are arguments from those that come from outside."""
+    needed = error.needed
+    if outside is None or not isinstance(needed, NeededValue) or needed.inputs is None:
+        return
+    hidden = [outside.hidden[k - visible] for k in needed.inputs if k >= visible]
+    if all(h.array.size <= MOST_STATIC for h in hidden):
+        arguments = frozenset(k for k in needed.inputs if k < visible)
+        error.needed = NeededValue(arguments, needed.is_index, frozenset(h.text for h in hidden))
+    else:
+        error.needed = None
+
+
+def _mark(value: Any, numbers: Mapping[int, int], from_outside: Callable[[Any], Any]) -> Any:
+    """Replace arguments, given as numbers by identity, and objects from outside in a container of results."""
     if id(value) in numbers:
         return _Passed(numbers[id(value)])
+    found = from_outside(value)
+    if found is not None:
+        return found
     kind = None if isinstance(value, STATIC_TYPES) else kind_of(value)
     if kind is None or kind is SIZED:
         return value
     parts = kind.parts(value)
-    marked = [_mark_arguments(part, numbers) for part in parts]
+    marked = [_mark(part, numbers, from_outside) for part in parts]
     is_same = all(m is p for m, p in zip(marked, parts, strict=True))
     return value if is_same else kind.build(kind.key(value), marked)
 

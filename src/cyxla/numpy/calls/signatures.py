@@ -8,23 +8,22 @@ from typing import Any
 from weakref import ref
 
 import numpy as np
-import numpy.typing as npt
 
 from cyxla._native.dispatch import Node, Receiver
 from cyxla.errors import InvalidArgumentError, TraceError
 from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, adapter_of
 from cyxla.numpy.calls.argument_binding import Binding
-from cyxla.numpy.calls.lowering import Spec
+from cyxla.numpy.calls.lowering import MOST_STATIC, Spec
 from cyxla.numpy.calls.specs import array_of, array_spec, is_pair, spec
 from cyxla.numpy.tracing import containers
 from cyxla.numpy.tracing.containers import LEAF, Tree
 from cyxla.numpy.tracing.needed_values import NeededValue
+from cyxla.numpy.tracing.static_keys import read_only_copy, static_key
 from cyxla.numpy.tracing.zero_dim import Rank0
 
 _DEFAULT = object()
 _NUMBERS = {float: Node.FLOAT, int: Node.INT, bool: Node.BOOL, complex: Node.COMPLEX}
 _STATIC_BY_VALUE = (str, bytes, int)
-_MOST_STATIC = 64  # integers of an array, such as a shape, that may be static: as many as dimensions
 _MAX_NAME = 40  # greatest length of the name of a member in messages about recursive containers
 _NODES = {
     containers.NONE: Node.NONE, containers.TUPLE: Node.TUPLE, containers.LIST: Node.LIST, containers.DICT: Node.DICT,
@@ -50,26 +49,6 @@ class Static:
         return repr(self.value)
 
 
-def static_key(value: Any) -> Any:
-    """Return a key of a static value that distinguishes 1, 1.0 and True, and 0.0 and -0.0."""
-    kind = type(value)
-    if kind in (tuple, frozenset):
-        return (kind, kind(map(static_key, value)))
-    if kind is float:
-        return (kind, value.hex())
-    if kind is complex:
-        return (kind, value.real.hex(), value.imag.hex())
-    if kind is slice:
-        return (kind, static_key(value.start), static_key(value.stop), static_key(value.step))
-    if isinstance(value, np.dtype):
-        return (kind, value, None)
-    if isinstance(value, np.generic):
-        return (kind, value, value.tobytes())
-    if kind is np.ndarray:
-        return (kind, value.dtype, value.shape, value.tobytes())
-    return (kind, value)
-
-
 @dataclass
 class Call:
     """Arguments of one call.
@@ -92,6 +71,8 @@ class Call:
         Indices of the inputs in each argument.
     fast_path : bool
         True if all leaves are passed on unchanged.
+    passed : tuple
+        Values passed.
     """
 
     binding: Binding
@@ -102,6 +83,7 @@ class Call:
     nodes: dict[int, list[Any]] = field(default_factory=dict)
     inputs: list[range] = field(default_factory=list)
     fast_path: bool = True
+    passed: tuple[Any, ...] = ()
 
     @property
     def key(self) -> Any:
@@ -115,7 +97,10 @@ class Call:
 
     def without_arrays(self) -> Call:
         """Return the call without its arrays, which it would keep alive."""
-        return replace(self, leaves=[None if isinstance(leaf, np.ndarray) else leaf for leaf in self.leaves])
+        leaves, passed = (
+            [None if isinstance(v, np.ndarray) else v for v in values] for values in (self.leaves, self.passed)
+        )
+        return replace(self, leaves=leaves, passed=tuple(passed))
 
     def names_of(self, needed: NeededValue) -> frozenset[str]:
         """Return the names of the inputs that determine a value needed by Python, if all of them may be static."""
@@ -124,6 +109,13 @@ class Call:
         if not all(k < len(names) and may_be_static(self.leaves[k], is_index=needed.is_index) for k in inputs):
             return frozenset()
         return frozenset(names[k] for k in inputs)
+
+    @property
+    def receivers(self) -> list[tuple[str, int, Any]]:
+        """Name, index among the values passed, and value of each argument that is an object by identity."""
+        arguments = [a for a in self.binding.arguments if a.source is not None]
+        values = [(a.name, a.source, self.passed[a.source]) for a in arguments if a.source is not None]
+        return [(name, source, v.value) for name, source, v in values if isinstance(v, Receiver)]
 
     def apply(self, function: Callable[..., Any], leaves: Iterable[Any]) -> Any:
         """Call the function with other leaves in place of the specs."""
@@ -163,7 +155,7 @@ def read_arguments(
     DTypeError, TraceError
         An argument is neither an array nor a number nor static; the message names it.
     """
-    call = Call(binding)
+    call = Call(binding, passed=tuple(passed))
     for a in binding.arguments:
         reader = _Reader(call, [], specs, needed)
         start = len(call.leaves)
@@ -245,7 +237,7 @@ class _Reader:
         kind = type(value)
         if name in self.needed and may_be_static(value):
             if kind is np.ndarray:
-                value = _read_only_copy(value)
+                value = read_only_copy(value)
             self.static(value, name)
         elif kind in _NUMBERS and not (kind is int and not -(2**63) <= value < 2**63):
             self._add_input(value, Spec((), kind if kind is not bool else np.dtype(bool), rank0=Rank0.PYTHON), name)
@@ -284,13 +276,7 @@ def may_be_static(value: Any, *, is_index: bool = True) -> bool:
     """Return True if a program may be specialised for a value: a number, or a few integers as an index or a size."""
     if type(value) in _NUMBERS or isinstance(value, np.generic):
         return True
-    return is_index and type(value) is np.ndarray and value.dtype.kind in "biu" and value.size <= _MOST_STATIC
-
-
-def _read_only_copy(value: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    copied = value.copy()
-    copied.flags.writeable = False
-    return copied
+    return is_index and type(value) is np.ndarray and value.dtype.kind in "biu" and value.size <= MOST_STATIC
 
 
 def _node_keys(node: Node | None, value: Any) -> tuple[Any, Any]:

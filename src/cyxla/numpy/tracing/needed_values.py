@@ -20,10 +20,13 @@ class NeededValue(NamedTuple):
         Inputs of the program that determine the value; None if they are unknown.
     is_index : bool
         True if the value was needed as an index or a size.
+    outside : frozenset of str
+        Values from outside that determine the value as well.
     """
 
     inputs: frozenset[int] | None
     is_index: bool
+    outside: frozenset[str] = frozenset()
 
 
 def inputs_of(op: XlaOp) -> frozenset[int] | None:

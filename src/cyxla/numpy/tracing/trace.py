@@ -109,6 +109,12 @@ class Program:
         Numbers of the parameters that are Python's integers and bools, for whose values programs are specialised.
     most_padded_bytes : int, optional
         Greatest size of a padded array with several run-time dimensions.
+    raised : list of TraceError
+        Errors of operations of the user's program that need a value. The program must not swallow them, since it would
+        go on as if the value were another.
+    outside : object
+        Values from outside of the function that it has used so far; see `cyxla.numpy.state`. None if nothing records
+        them.
     """
 
     checks: list[Check] = field(default_factory=list)
@@ -116,6 +122,8 @@ class Program:
     gradients: int = 0
     python_integers: frozenset[int] = frozenset()
     most_padded_bytes: int | None = None
+    raised: list[TraceError] = field(default_factory=list)
+    outside: Any = None
 
     @contextlib.contextmanager
     def bounds_mode(self, bounds: str) -> Iterator[None]:
@@ -461,6 +469,14 @@ def user_frame() -> FrameType | None:
             break
         frame = frame.f_back
     return frame
+
+
+def is_raised_for_user() -> bool:
+    """Return True if the user's program, rather than NumPy, called the function of this package that runs."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith((PACKAGE, "pyx/cyxla")):
+        frame = frame.f_back
+    return frame is not None and frame is user_frame()
 
 
 def warn_user(message: str, category: type[Warning]) -> None:

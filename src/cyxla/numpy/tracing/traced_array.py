@@ -291,10 +291,13 @@ class TracedArray:
         elif operation in _SPECIALISING_OPERATIONS:
             needed = NeededValue(inputs_of(self._op), is_index=operation == _USED_AS_INDEX)
         where = _trace.user_line()
-        raise TraceError(
+        error = TraceError(
             f"{self._describe()} cannot {operation}: it has no value while tracing", where=where, hint=hint,
             needed=needed,
         )  # fmt: skip
+        if _trace.is_raised_for_user():
+            _trace.require_current().program.raised.append(error)
+        raise error
 
     def _describe(self) -> str:
         origin = self.origin or _source_line_of(self._op)

@@ -1,0 +1,94 @@
+"""Effects: changes of objects from outside, which are made after each run with the values that it computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from weakref import ref
+
+from cyxla.numpy.tracing.containers import Kind, register_kind
+
+
+class Outside:
+    """An object from outside, as a part of a value."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+OUTSIDE = Kind(lambda v: (), lambda v: v.value, lambda v: (), lambda key, parts: key)
+register_kind(Outside, OUTSIDE)
+
+
+class Deleted:
+    """Value of a name or an attribute that is deleted."""
+
+
+DELETED = Outside(Deleted)
+
+
+class Effect(NamedTuple):
+    """Change of an object from outside.
+
+    Attributes
+    ----------
+    change : callable
+        Function of the object, the name or key, and the new value.
+    owner : callable
+        Function that returns the object.
+    key : object
+        Name or key.
+    text : str
+        Description for messages.
+    """
+
+    change: Callable[[Any, Any, Any], None]
+    owner: Callable[[], Any]
+    key: Any
+    text: str
+
+    def apply(self, value: Any) -> None:
+        """Make the change with a computed value."""
+        self.change(self.owner(), self.key, value)
+
+
+def owner_of(value: Any) -> Callable[[], Any]:
+    """Return a function that returns an object, without keeping it alive if that is possible."""
+    try:
+        return ref(value)
+    except TypeError:
+        return lambda: value
+
+
+def set_attribute(owner: Any, name: str, value: Any) -> None:
+    """Set or delete an attribute."""
+    if value is Deleted:
+        delattr(owner, name)
+    else:
+        setattr(owner, name, value)
+
+
+def set_item(owner: Any, key: Any, value: Any) -> None:
+    """Set or delete an item."""
+    if value is Deleted:
+        del owner[key]
+    else:
+        owner[key] = value
+
+
+def set_cell(cell: Any, name: str, value: Any) -> None:
+    """Set or empty a cell of a closure."""
+    if value is Deleted:
+        del cell.cell_contents
+    else:
+        cell.cell_contents = value
+
+
+def replace_elements(owner: list[Any], key: Any, value: list[Any]) -> None:
+    """Replace the elements of a list."""
+    owner[:] = value
+
+
+def extend(owner: list[Any], key: Any, value: list[Any]) -> None:
+    """Append elements to a list."""
+    owner.extend(value)

@@ -1,0 +1,356 @@
+"""Values from outside that a function uses while it is traced.
+
+NumPy arrays become hidden arguments of the program, read at every call; other values are guarded, so that the function is
+traced again when they are rebound. Changes are not made but recorded, and made after each run.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from cyxla._native.dispatch import Node, Source, axes_of
+from cyxla.errors import OpError, TraceError
+from cyxla.numpy.state.effects import DELETED, Deleted, Effect, Outside, owner_of
+from cyxla.numpy.state.guards import Guards, Row, same_node
+from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
+from cyxla.numpy.tracing.memory_layout import dense
+from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS
+from cyxla.numpy.tracing.result_layout import inverse
+from cyxla.numpy.tracing.sized_array import SizedArray
+from cyxla.numpy.tracing.static_keys import read_only_copy, static_key
+from cyxla.numpy.tracing.trace import Trace, tracing, user_line
+from cyxla.numpy.tracing.traced_array import TracedArray
+from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.types import Shape, from_numpy
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+MOST_ELEMENTS: Final = 4096  # of containers from outside, all of which are compared at every call
+_ANY_NODE: Final = (Node.ANY, 0, 0, None, None)
+_MISSING: Final = Outside(None)
+_NUMBERS: Final = {float: Node.FLOAT, int: Node.INT, complex: Node.COMPLEX}
+_UNREADABLE: Final = (set, bytearray, memoryview, np.random.Generator, np.random.RandomState)
+
+
+class Path(NamedTuple):
+    """Place of a value outside.
+
+    Attributes
+    ----------
+    source : Source
+        Kind of place.
+    of : int
+        Number of the row of the object that has the value, or of a value passed.
+    owner : object
+        Globals with builtins, or a cell.
+    key : object
+        Name or key.
+    text : str
+        Expression for messages, such as ``self.w``.
+    """
+
+    source: Source
+    of: int
+    owner: Any
+    key: Any
+    text: str
+
+    @property
+    def identity(self) -> Any:
+        """Key that is equal for paths to the same place."""
+        owner = id(self.owner[0]) if self.source is Source.GLOBAL else id(self.owner)
+        return (self.source, self.of, owner if self.owner is not None else None, type(self.key), self.key)
+
+
+class Hidden(NamedTuple):
+    """Array or number from outside that is an argument of the program.
+
+    Attributes
+    ----------
+    array : TracedArray
+        Array or number as the function sees it.
+    op : XlaOp
+        First value.
+    axes : tuple of int, optional
+        Order of the dimensions in memory; None for row-major order.
+    text : str
+        Expression for messages.
+    """
+
+    array: TracedArray
+    op: XlaOp
+    axes: tuple[int, ...] | None
+    text: str
+
+
+class OutsideValues:
+    """Values from outside that one traced function uses, and its changes of them.
+
+    Parameters
+    ----------
+    trace : Trace
+        Trace of the function.
+    static : container of str
+        Values that Python needs, by expression: they are guarded by value.
+    numbers : dict of str to object
+        Numbers that earlier traces have read, by expression. One that has changed since is an argument of the program.
+    """
+
+    def __init__(self, trace: Trace, static: frozenset[str], numbers: dict[str, Any]) -> None:
+        self.trace, self.static, self.numbers = trace, static, numbers
+        self.rows: list[Row] = []
+        self.nodes: list[tuple[Any, ...]] = []
+        self.hidden: list[Hidden] = []
+        self.mirrors: list[MirrorList | MirrorDict] = []
+        self.changes: dict[Any, tuple[Effect, Any]] = {}
+        self._objects: dict[int, tuple[Any, Path]] = {}  # objects that were reached, by identity
+        self._row_numbers: dict[int, int] = {}  # their rows
+        self._seen: dict[int, Any] = {}  # arrays and containers as the function sees them, by identity
+        self._values: dict[Any, Any] = {}  # values by path
+        self._texts: dict[int, str] = {}
+        self._count = 0
+
+    # -- reading
+
+    def register(self, value: Any, path: Path) -> None:
+        """Register an object among the arguments, whose attributes come from outside."""
+        self._objects[id(value)] = (value, path)
+
+    def is_outside(self, value: Any) -> bool:
+        """Return True if an object was reached from outside."""
+        return id(value) in self._objects
+
+    def path_to(self, owner: Any, source: Source, key: Any, step: str) -> Path:
+        """Return the path to a part of an object that was reached."""
+        return Path(source, self._row_of(owner), None, key, f"{self._objects[id(owner)][1].text}{step}")
+
+    def read(self, value: Any, path: Path) -> Any:
+        """Return the value of a place as the function sees it, and make the program depend on it."""
+        identity = path.identity
+        change = self.changes.get(identity)
+        if change is not None:
+            return self._changed_value(change, path)
+        if identity in self._values:
+            return self._values[identity]
+        if isinstance(value, (types.ModuleType, TracedArray, SizedArray)):
+            return value
+        if callable(value) and _is_hashable(value) and value in NUMPY_ORIGINALS:
+            self._add_row(path, [same_node(NUMPY_ORIGINALS[value])])
+            return value
+        seen = self._read_again(value, path) if id(value) in self._row_numbers else self._read_first(value, path)
+        self._values[identity] = seen
+        return seen
+
+    def read_missing(self, path: Path) -> None:
+        """Make the program depend on the absence of a value."""
+        if path.identity not in self._values:
+            self._add_row(path, [(Node.MISSING, 0, 0, None, None)])
+            self._values[path.identity] = _MISSING
+
+    def elements(self, mirror: Any, parts: Sequence[Any]) -> list[Any]:
+        """Return the elements of a list or dict as the function sees them, and make the program depend on them."""
+        real = mirror.real
+        kind, key = (Node.DICT, tuple(real)) if isinstance(real, dict) else (Node.LIST, list)
+        nodes: list[Any] = [(kind, len(parts), 0, key, None)]
+        keys = list(real) if isinstance(real, dict) else range(len(real))
+        found = [
+            self._convert(v, self.path_to(real, Source.ITEM, k, f"[{k!r}]"), nodes)
+            for k, v in zip(keys, parts, strict=True)
+        ]
+        self._add_row(self._objects[id(real)][1], nodes)
+        return found
+
+    def _changed_value(self, change: tuple[Effect, Any], path: Path) -> Any:
+        if change[1] is DELETED:
+            raise TraceError(f"{path.text} is read after it was deleted", where=user_line())
+        return change[1]
+
+    def _read_first(self, value: Any, path: Path) -> Any:
+        nodes: list[Any] = []
+        seen = self._convert(value, path, nodes)
+        self._add_row(path, nodes, value)
+        return seen
+
+    def _read_again(self, value: Any, path: Path) -> Any:
+        """Read an object that another path has led to: both must lead to one object at every call."""
+        self.rows.append(Row(path.source, path.of, path.owner, path.key, 0, self._row_numbers[id(value)]))
+        return self._seen.get(id(value), value)
+
+    def _add_row(self, path: Path, nodes: list[Any], value: Any = None) -> int:
+        self.rows.append(Row(path.source, path.of, path.owner, path.key, len(self.nodes)))
+        self.nodes += nodes
+        if value is not None and id(value) in self._objects:
+            self._row_numbers.setdefault(id(value), len(self.rows) - 1)
+        return len(self.rows) - 1
+
+    def _row_of(self, value: Any) -> int:
+        """Return the row of an object that was reached, which may be an element of a container."""
+        number = self._row_numbers.get(id(value))
+        if number is None:
+            number = self._add_row(self._objects[id(value)][1], [_ANY_NODE], value)
+        return number
+
+    def _convert(self, value: Any, path: Path, nodes: list[Any]) -> Any:
+        """Return a value as the function sees it, and append its nodes; lists and dicts have rows of their own."""
+        self._count += 1
+        if self._count > MOST_ELEMENTS:
+            raise TraceError(
+                f"{path.text} is one of more than {MOST_ELEMENTS} values from outside", where=user_line(),
+                hint="use a NumPy array, or pass the values as an argument",
+            )  # fmt: skip
+        kind = type(value)
+        if value is None or kind in (bool, str, bytes) or kind in _NUMBERS:
+            return self._constant(value, path, nodes)
+        if isinstance(value, np.generic):
+            nodes.append((Node.STATIC_KEY, 0, 0, static_key(value), value))
+            return value
+        if kind is tuple or (isinstance(value, tuple) and hasattr(value, "_fields")):
+            return self._tuple(value, path, nodes)
+        if isinstance(value, np.ndarray):
+            return self._array(value, path, nodes)
+        if isinstance(value, _UNREADABLE) or (kind.__module__ == "collections" and not isinstance(value, dict)):
+            raise TraceError(
+                f"{path.text} is a {kind.__name__} from outside, whose contents may change",
+                where=user_line(),
+                hint="pass it as an argument" if isinstance(value, np.random.Generator) else "use a tuple or a list",
+            )
+        return self._object(value, path, nodes)
+
+    def _constant(self, value: Any, path: Path, nodes: list[Any]) -> Any:
+        kind = type(value)
+        is_number = kind in _NUMBERS and not (kind is int and not -(2**63) <= value < 2**63)
+        if is_number and path.text not in self.static and self._has_changed(value, path.text):
+            nodes.append((_NUMBERS[kind], 0, len(self.hidden), None, None))
+            return self._parameter((), np.dtype({int: "q", float: "d", complex: "D"}[kind]), None, path.text, kind)
+        if value is None:
+            nodes.append((Node.NONE, 0, 0, None, None))
+        elif kind in (float, complex):
+            nodes.append((Node.STATIC_KEY, 0, 0, static_key(value), value))
+        else:
+            nodes.append((Node.STATIC, 0, 0, value, None))
+        return value
+
+    def _has_changed(self, value: Any, text: str) -> bool:
+        """Return True if a number was another one in an earlier trace."""
+        key = static_key(value)
+        if self.numbers.setdefault(text, key) != key:
+            self.numbers[text] = None
+        return self.numbers[text] is None
+
+    def _tuple(self, value: Any, path: Path, nodes: list[Any]) -> Any:
+        named = type(value) is not tuple
+        nodes.append((Node.NAMED if named else Node.TUPLE, len(value), 0, type(value), None))
+        self._objects[id(value)] = (value, path)
+        parts = [
+            self._convert(v, path if _is_plain(v) else self.path_to(value, Source.ITEM, k, f"[{k}]"), nodes)
+            for k, v in enumerate(value)
+        ]
+        del self._objects[id(value)]
+        if all(a is b for a, b in zip(parts, value, strict=True)):
+            return value
+        return type(value)(*parts) if named else tuple(parts)
+
+    def _array(self, value: Any, path: Path, nodes: list[Any]) -> Any:
+        dtype = value.dtype if value.dtype.isnative else value.dtype.newbyteorder("=")
+        try:
+            from_numpy(dtype)
+        except OpError:
+            dtype = None
+        if dtype is None or type(value) is not np.ndarray:
+            raise TraceError(
+                f"{path.text} is a {type(value).__name__} of dtype {value.dtype} from outside", where=user_line(),
+                hint="pass it as an argument, or convert it to an array of numbers",
+            )  # fmt: skip
+        self._objects[id(value)] = (value, path)
+        if path.text in self.static:
+            nodes.append((Node.STATIC_KEY, 0, 0, static_key(value), None))
+            seen: Any = read_only_copy(value)
+        elif id(value) in self._seen:
+            nodes.append(same_node(value))
+            return self._seen[id(value)]
+        else:
+            axes = axes_of(value)
+            nodes.append((Node.ARRAY, 0, len(self.hidden), (dtype, value.shape, axes), None))
+            seen = self._parameter(value.shape, dtype, axes, path.text)
+        self._seen[id(value)] = seen
+        return seen
+
+    def _parameter(
+        self, shape: tuple[int, ...], dtype: Any, axes: tuple[int, ...] | None, text: str, weak: type | None = None
+    ) -> TracedArray:
+        sizes = shape if axes is None else tuple([shape[d] for d in axes])
+        with tracing(
+            self.trace
+        ):  # the array belongs to the function itself, also where a loop or branch reads it first
+            op, memory = self.trace.parameter(Shape.array(from_numpy(dtype), sizes), text), None
+            if axes is not None:
+                op, memory = xla.transpose(op, inverse(axes)), dense(shape, dtype, axes)
+            rank0 = Rank0.ARRAY if weak is None else Rank0.PYTHON
+            array = TracedArray(op, weak, memory=memory, origin=text, rank0=rank0)
+        self.hidden.append(Hidden(array, array.op, axes, text))
+        return array
+
+    def _object(self, value: Any, path: Path, nodes: list[Any]) -> Any:
+        """Return an object by identity, or the mirror of a list or dict."""
+        self._objects.setdefault(id(value), (value, path))
+        if type(value) not in (list, dict):
+            nodes.append(same_node(value))
+            return value
+        nodes.append(_ANY_NODE if id(value) not in self._seen else same_node(value))
+        if id(value) not in self._seen:
+            mirror = (MirrorList if type(value) is list else MirrorDict)(value, self)
+            self.mirrors.append(mirror)
+            self._seen[id(value)] = mirror
+            self._objects[id(mirror)] = (value, path)
+        return self._seen[id(value)]
+
+    # -- changes
+
+    def change(self, path: Path, effect: Callable[[Any, Any, Any], None], owner: Any, value: Any) -> None:
+        """Record that a place gets a new value, or none if it is `Deleted`."""
+        new = DELETED if value is Deleted else value
+        self.changes[path.identity] = (Effect(effect, owner_of(owner), path.key, path.text), new)
+
+    # -- the end of a trace
+
+    def effects(self) -> list[tuple[Effect, Any]]:
+        """Return all changes of objects, with the new values."""
+        found = list(self.changes.values())
+        for mirror in self.mirrors:
+            text = self._objects[id(mirror.real)][1].text
+            of_mirror = mirror.effects(text)
+            if of_mirror:
+                self._require_same(mirror.real)
+            found += of_mirror
+        return found
+
+    def as_result(self, value: Any) -> Any:
+        """Return a value that comes from outside as a part of a result; None for other values."""
+        if isinstance(value, (MirrorList, MirrorDict)):
+            return Outside(value.real)
+        if id(value) in self._objects and not isinstance(value, np.ndarray):
+            return Outside(value)
+        return None
+
+    def guards(self) -> Guards:
+        """Return the guards of the program."""
+        return Guards(self.rows, self.nodes, len(self.hidden))
+
+    def _require_same(self, value: Any) -> None:
+        self._add_row(self._objects[id(value)][1], [same_node(value)])
+
+    def __iter__(self) -> Iterator[Hidden]:
+        return iter(self.hidden)
+
+
+def _is_plain(value: Any) -> bool:
+    """Return True if a value is compared by its value alone."""
+    return value is None or type(value) in (bool, str, bytes, *_NUMBERS) or isinstance(value, np.generic)
+
+
+def _is_hashable(value: Any) -> bool:
+    return getattr(type(value), "__hash__", None) is not None

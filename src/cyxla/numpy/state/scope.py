@@ -1,0 +1,209 @@
+"""Scopes: what rewritten functions call where they read and write names, attributes and items."""
+
+from __future__ import annotations
+
+import builtins
+import types
+from collections.abc import Callable
+from dataclasses import is_dataclass
+from typing import Any
+
+import numpy as np
+
+from cyxla._native.dispatch import Source
+from cyxla.errors import TraceError
+from cyxla.numpy.state.effects import Deleted, set_attribute, set_cell, set_item
+from cyxla.numpy.state.outside import OutsideValues, Path
+from cyxla.numpy.tracing.sized_array import SizedArray
+from cyxla.numpy.tracing.trace import current, user_line
+from cyxla.numpy.tracing.traced_array import TracedArray
+
+#: Objects whose attributes and items need no care: those of a trace, and those that nobody changes.
+_PLAIN = (TracedArray, SizedArray, np.ndarray, np.generic, np.ufunc, int, float, complex, str, bytes, tuple)
+_FIXED = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, np.ufunc)
+_ABSENT = object()
+
+
+def outside_values() -> OutsideValues | None:
+    """Return the values from outside of the function being traced; None if nothing is traced."""
+    trace = current()
+    values: OutsideValues | None = None if trace is None else trace.program.outside
+    return values
+
+
+class Scope:
+    """Names of one function, for its rewritten code.
+
+    Outside of a trace, and for objects of the trace itself, each method does what the plain statement does.
+
+    Parameters
+    ----------
+    function : function
+        Function as the user wrote it.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self.globals: dict[str, Any] = function.__globals__
+        found = self.globals.get("__builtins__", builtins.__dict__)
+        self.builtins: dict[str, Any] = found if isinstance(found, dict) else vars(found)
+        self.cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+
+    # -- names
+
+    def read_name(self, value: Any, name: str) -> Any:
+        """Return the value of a global or of a variable of an enclosing function."""
+        outside = outside_values()
+        if outside is None or isinstance(value, types.ModuleType):
+            return value
+        path = self._path(name)
+        if path is None or (path.source is Source.GLOBAL and name not in self.globals):
+            return value
+        return outside.read(value, path)
+
+    def write_name(self, name: str, value: Any) -> None:
+        """Assign to a name that is declared global or nonlocal."""
+        outside, path = outside_values(), self._path(name)
+        if path is None:
+            raise TraceError(f"{name} is neither a global nor a variable of an enclosing function", where=user_line())
+        owner = self.globals if path.source is Source.GLOBAL else self.cells[name]
+        change = set_item if path.source is Source.GLOBAL else set_cell
+        if outside is None:
+            change(owner, name, value)
+        else:
+            outside.change(path, change, owner, value)
+
+    def delete_name(self, name: str) -> None:
+        """Delete a name that is declared global or nonlocal."""
+        self.write_name(name, Deleted)
+
+    def _path(self, name: str) -> Path | None:
+        cell = self.cells.get(name)
+        if cell is not None:
+            return Path(Source.CELL, 0, cell, name, name)
+        return Path(Source.GLOBAL, 0, (self.globals, self.builtins), name, name)
+
+    # -- attributes
+
+    def read_attr(self, obj: Any, attr: str) -> Any:
+        """Return ``obj.attr``."""
+        if isinstance(obj, _PLAIN):
+            return getattr(obj, attr)
+        outside = outside_values()
+        if outside is None:
+            return getattr(obj, attr)
+        if isinstance(obj, types.ModuleType):
+            return _module_attribute(outside, obj, attr)
+        if not outside.is_outside(obj) or isinstance(obj, (list, dict)):
+            return getattr(obj, attr)
+        path = outside.path_to(obj, Source.ATTRIBUTE, attr, f".{attr}")
+        if path.identity in outside.changes:
+            return outside.read(None, path)
+        if _is_computed(type(obj), attr):
+            return getattr(obj, attr)
+        try:
+            value = getattr(obj, attr)
+        except AttributeError:
+            outside.read_missing(path)
+            raise
+        return value if isinstance(value, types.MethodType) else outside.read(value, path)
+
+    def write_attr(self, obj: Any, attr: str, value: Any) -> None:
+        """Do ``obj.attr = value``."""
+        outside = outside_values()
+        if outside is None or isinstance(obj, _PLAIN) or not _is_or_becomes_outside(outside, obj, value):
+            setattr(obj, attr, value)
+            return
+        _check_attribute(obj, attr, value)
+        outside.change(_attribute_path(outside, obj, attr), set_attribute, obj, value)
+
+    def delete_attr(self, obj: Any, attr: str) -> None:
+        """Do ``del obj.attr``."""
+        outside = outside_values()
+        if outside is None or not outside.is_outside(obj):
+            delattr(obj, attr)
+            return
+        _check_attribute(obj, attr, Deleted)
+        self.read_attr(obj, attr)  # raises NumPy's error if there is none
+        outside.change(_attribute_path(outside, obj, attr), set_attribute, obj, Deleted)
+
+    # -- items and methods: lists and dicts from outside are mirrors, which record their changes themselves
+
+    def read_item(self, obj: Any, key: Any) -> Any:
+        """Return ``obj[key]``."""
+        return obj[key]
+
+    def write_item(self, obj: Any, key: Any, value: Any) -> None:
+        """Do ``obj[key] = value``."""
+        outside = outside_values()
+        if outside is not None and not isinstance(obj, _PLAIN):
+            _require_mirror(outside, obj, "changes an item of")
+        obj[key] = value
+
+    def delete_item(self, obj: Any, key: Any) -> None:
+        """Do ``del obj[key]``."""
+        outside = outside_values()
+        if outside is not None and not isinstance(obj, _PLAIN):
+            _require_mirror(outside, obj, "deletes an item of")
+        del obj[key]
+
+    def method(self, obj: Any, name: str) -> Callable[..., Any]:
+        """Return the method `name` of an object, which is about to be called."""
+        found: Callable[..., Any] = self.read_attr(obj, name)
+        return found
+
+
+def _module_attribute(outside: OutsideValues, module: types.ModuleType, attr: str) -> Any:
+    """Return an attribute of a module; functions and classes count as fixed."""
+    value = getattr(module, attr)
+    space = vars(module)
+    if isinstance(value, _FIXED) or callable(value) or space.get(attr, _ABSENT) is not value:
+        return value
+    if module.__name__.partition(".")[0] in ("numpy", "scipy", "math", "cyxla", "sys", "os"):
+        return value
+    return outside.read(value, Path(Source.GLOBAL, 0, (space, space), attr, f"{module.__name__}.{attr}"))
+
+
+def _is_computed(kind: type, attr: str) -> bool:
+    """Return True if an attribute is a property or the like, whose code reads what it needs."""
+    for base in kind.__mro__:
+        if attr in vars(base):
+            found = vars(base)[attr]
+            is_slot = isinstance(found, (types.MemberDescriptorType, types.GetSetDescriptorType))
+            return hasattr(type(found), "__get__") and not is_slot
+    return False
+
+
+def _is_or_becomes_outside(outside: OutsideValues, obj: Any, value: Any) -> bool:
+    """Return True if an object is from outside; modules and classes always are."""
+    if isinstance(obj, (type, types.ModuleType, types.FunctionType)) and not outside.is_outside(obj):
+        raise TraceError(
+            f"an attribute of {getattr(obj, '__name__', obj)} is set while a function is traced", where=user_line(),
+            hint="keep the state in a global or in an object",
+        )  # fmt: skip
+    return outside.is_outside(obj)
+
+
+def _check_attribute(obj: Any, attr: str, value: Any) -> None:
+    """Raise if an assignment to an attribute runs code of a class, or fails."""
+    kind = type(obj)
+    if is_dataclass(kind) and kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        delattr(obj, attr) if value is Deleted else setattr(obj, attr, value)  # raises
+    slots = (kind.__setattr__, kind.__delattr__)
+    if not all(isinstance(slot, types.WrapperDescriptorType) for slot in slots) or _is_computed(kind, attr):
+        raise TraceError(
+            f"{kind.__name__}.{attr} is set by code of its class while a function is traced", where=user_line(),
+            hint="assign to plain attributes in traced functions",
+        )  # fmt: skip
+
+
+def _attribute_path(outside: OutsideValues, obj: Any, attr: str) -> Path:
+    return outside.path_to(obj, Source.ATTRIBUTE, attr, f".{attr}")
+
+
+def _require_mirror(outside: OutsideValues, obj: Any, action: str) -> None:
+    """Raise if an object from outside has items that no mirror records."""
+    if outside.is_outside(obj) and not isinstance(obj, (list, dict)):
+        raise TraceError(
+            f"the function {action} a {type(obj).__name__} from outside while it is traced", where=user_line(),
+            hint="use a list, a dict or an array",
+        )  # fmt: skip

@@ -1,0 +1,267 @@
+"""Functions that cannot be compiled: NumPy runs them, with a warning, or the reason is raised."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import cyxla
+from cyxla.errors import FallbackWarning, TraceError, UnimplementedError
+
+H = np.zeros(3)
+TOTAL = 0.0
+SEEN = []
+
+
+@pytest.fixture(autouse=True)
+def fallback(monkeypatch):
+    """Use the default, which is to fall back."""
+    monkeypatch.delenv("CYXLA_FALLBACK")
+
+
+def _branch(x):
+    return x * 2 if x.sum() > 0 else -x
+
+
+def _to_list(x):
+    return x.tolist()
+
+
+def _format(x):
+    return str(float(x.max()))
+
+
+def _swallowed(x):
+    try:
+        s = float(x.max())
+    except (TypeError, ValueError):
+        s = 1.0
+    return x / s
+
+
+def _swallowed_branch(x):
+    try:
+        if x.sum() > 0:
+            return x
+    except Exception:
+        pass
+    return -x
+
+
+def _bare_except(x):
+    try:
+        return [v for v in x.tolist() if v > 1]
+    except:  # noqa: E722
+        return []
+
+
+def _object_that_is_no_array(x):
+    return dict.fromkeys(x.tolist(), 1)
+
+
+def _raises(x):
+    if x.min() < 0:
+        raise ValueError("negative")
+    return np.sqrt(x)
+
+
+X = np.array([1.0, 2.0, 4.0])
+CASES = {
+    "branch": (_branch, X), "list": (_to_list, X), "text": (_format, X), "swallowed": (_swallowed, X),
+    "swallowed branch": (_swallowed_branch, X), "bare except": (_bare_except, X), "dict": (_object_that_is_no_array, X),
+    "raise": (_raises, X), "random": (lambda x: x + np.random.RandomState(0).rand(3), X),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_numpy_runs_what_cannot_be_compiled(name):
+    function, *arguments = CASES[name]
+    f = cyxla.jit(function)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for k in range(3):
+            want = function(*arguments)
+            got = f(*arguments)
+            assert type(got) is type(want), k
+            np.testing.assert_equal(got, want)
+    if "random" not in name:
+        assert [w.category for w in caught] == [FallbackWarning]
+        assert caught[0].filename == __file__
+        assert "test_fallback.py:" in str(caught[0].message)
+        assert "NumPy runs the function" in f.explain()
+        assert f.cache_info().misses == 1
+
+
+def test_the_users_own_errors_are_raised_as_they_are():
+    f = cyxla.jit(_raises)
+    with pytest.warns(FallbackWarning), pytest.raises(ValueError, match="negative"):
+        f(-X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="negative"):
+            f(-X)
+
+
+@pytest.mark.parametrize("error", [TraceError, UnimplementedError, ValueError])
+def test_errors_of_numpy_do_not_fall_back(error):
+    f = cyxla.jit(lambda x: x.reshape(2, 5) if error is ValueError else x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        if error is ValueError:
+            with pytest.raises(error):
+                f(X)
+        else:
+            assert f(X) is X
+
+
+def test_the_reason_is_raised_where_it_is_asked_for(monkeypatch):
+    with pytest.raises(TraceError, match="condition"):
+        cyxla.jit(_branch, fallback="error")(X)
+    with pytest.raises(TraceError, match="float"):
+        cyxla.jit(_swallowed, fallback="error")(X)
+    monkeypatch.setenv("CYXLA_FALLBACK", "error")
+    with pytest.raises(TraceError, match="condition"):
+        cyxla.jit(_branch)(X)
+    with pytest.warns(FallbackWarning):
+        cyxla.jit(_branch, fallback="numpy")(X)
+    with pytest.raises(cyxla.errors.InvalidArgumentError, match="fallback"):
+        cyxla.jit(_branch, fallback="none")
+
+
+def test_one_warning_for_each_cause():
+    def function(x, flag):
+        if flag:
+            return x.tolist()
+        return float(x[0])
+
+    f = cyxla.jit(function, static="flag")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for n in range(1, 4):
+            f(np.ones(n), True)
+            f(np.ones(n), False)
+    assert len(caught) == 2
+
+
+def test_swallowed_values_that_may_be_static_become_static():
+    def function(x, n):
+        try:
+            return x[: int(n)].sum()
+        except TypeError:
+            return x
+
+    f = cyxla.jit(function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert f(X, 2) == 3
+
+
+def test_methods_and_out_fall_back():
+    class Model:
+        @cyxla.jit
+        def run(self, x, *, flag=True):
+            return x + 1 if x.sum() > 0 else x
+
+    out = np.zeros(3)
+    with pytest.warns(FallbackWarning):
+        np.testing.assert_array_equal(Model().run(X), X + 1)
+    f = cyxla.jit(_branch)
+    with pytest.warns(FallbackWarning):
+        assert f(X, out=out) is out
+    np.testing.assert_array_equal(out, 2 * X)
+
+
+# --- what is changed outside of a function ----------------------------------------------------------------------------
+
+
+def _in_place():
+    H[:] += 1
+    return H.sum()
+
+
+def _global_array(x):
+    global H
+    H += 1
+    return H.sum() + x
+
+
+def _global_name(x):
+    global TOTAL
+    TOTAL = TOTAL + x.sum()
+    return TOTAL
+
+
+def _appended(x):
+    SEEN.append(x.sum())
+    return len(SEEN)
+
+
+class _Counter:
+    def __init__(self):
+        self.w, self.calls = np.zeros(3), 0
+
+    def step(self, x):
+        self.w = self.w + x
+        self.calls += 1
+        return self.w.sum()
+
+    def step_in_place(self, x):
+        self.w += x
+        return self.w.sum()
+
+
+def _closure():
+    state = {"n": 0, "sum": np.zeros(3)}
+
+    def function(x):
+        state["n"] += 1
+        state["sum"] = state["sum"] + x
+        return state["sum"].sum()
+
+    return function, lambda: (state["n"], state["sum"])
+
+
+def _module():
+    global H, TOTAL
+    H, TOTAL = np.zeros(3), 0.0
+    SEEN.clear()
+    return lambda: (H.copy(), TOTAL, list(SEEN))
+
+
+def _method(name):
+    counter = _Counter()
+    return getattr(counter, name), lambda: (counter.w, counter.calls)
+
+
+STATE = {
+    "global array": lambda: ((_in_place,), _module()), "augmented global": lambda: ((_global_array, X), _module()),
+    "global name": lambda: ((_global_name, X), _module()), "list": lambda: ((_appended, X), _module()),
+    "closure": lambda: ((_closure_of := _closure())[0:1] + (X,), _closure_of[1]),
+    "attribute": lambda: ((_bound := _method("step"))[0:1] + (X,), _bound[1]),
+    "attribute in place": lambda: ((_bound := _method("step_in_place"))[0:1] + (X,), _bound[1]),
+}  # fmt: skip
+
+
+def _run(case, compiled):
+    (function, *arguments), state = STATE[case]()
+    f = cyxla.jit(function) if compiled else function
+    return [f(*arguments) for _ in range(3)], state()
+
+
+@pytest.mark.filterwarnings("ignore::cyxla.errors.FallbackWarning")
+@pytest.mark.parametrize("case", STATE)
+def test_state_outside_is_that_of_numpy(case):
+    want = _run(case, False)
+    got = _run(case, True)
+    np.testing.assert_equal(got, want)
+    assert "TracedArray" not in repr(got)
+
+
+@pytest.mark.parametrize("case", STATE)
+def test_a_refused_trace_changes_nothing(case, monkeypatch):
+    monkeypatch.setenv("CYXLA_FALLBACK", "error")
+    (function, *arguments), state = STATE[case]()
+    before = repr(state())
+    with pytest.raises(TraceError):
+        cyxla.jit(function)(*arguments)
+    assert repr(state()) == before

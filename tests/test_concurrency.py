@@ -80,10 +80,11 @@ def at_once(count, work):
 
 def test_many_threads_call_a_function_for_the_first_time():
     traced = []
+    record = traced.append
 
     @cyxla.jit(sizes="exact")
     def function(x):
-        traced.append(x.shape)
+        record(x.shape)
         return np.sin(x) + x.sum()
 
     def work(k):

@@ -105,7 +105,8 @@ SCRIPTS = {
     "a value kept": (
         """
         kept = []
-        jit(lambda x: kept.append(x * 2))(np.ones(3))
+        keep = kept.append
+        jit(lambda x: keep(x * 2))(np.ones(3))
         total = np.sin(kept[0]).sum()
         """,
         ["np.sin(kept[0])", "has ended"], "TraceError",
@@ -113,7 +114,8 @@ SCRIPTS = {
     "a value kept, an operator": (
         """
         kept = []
-        jit(lambda x: kept.append(x * 2))(np.ones(3))
+        keep = kept.append
+        jit(lambda x: keep(x * 2))(np.ones(3))
         total = 1 + kept[0]
         """,
         ["1 + kept[0]", "has ended"], "TraceError",
@@ -121,7 +123,8 @@ SCRIPTS = {
     "a value kept, a method": (
         """
         kept = []
-        jit(lambda x: kept.append(x * 2))(np.ones(3))
+        keep = kept.append
+        jit(lambda x: keep(x * 2))(np.ones(3))
         total = kept[0].sum(axis=0)
         """,
         ["kept[0].sum(axis=0)", "has ended"], "TraceError",
@@ -129,7 +132,8 @@ SCRIPTS = {
     "a value kept, an index": (
         """
         kept = []
-        jit(lambda x: kept.append(x * 2))(np.ones(3))
+        keep = kept.append
+        jit(lambda x: keep(x * 2))(np.ones(3))
         kept[0][1:] = 3
         """,
         ["kept[0][1:] = 3", "has ended"], "TraceError",
@@ -287,11 +291,13 @@ def test_internal_errors_keep_all_frames(monkeypatch):
 
 def test_failed_compilation_is_retried():
     tries = []
+    record = tries.append
+    count = tries.__len__
 
     @cyxla.jit(platform="interpreter")
     def run(x):
-        tries.append(1)
-        if len(tries) < 3:
+        record(1)
+        if count() < 3:
             raise InternalError("not yet")
         return x
 
@@ -331,7 +337,8 @@ def test_shapes_in_messages():
 
 def test_traced_values_that_escape():
     kept = []
-    cyxla.jit(lambda x: kept.append(x * 2), platform="interpreter")(1.0)
+    keep = kept.append
+    cyxla.jit(lambda x: keep(x * 2), platform="interpreter")(1.0)
     for use in (lambda: kept[0] + 1, lambda: cyxla.jit(lambda y: y)(kept[0]), lambda: np.sin(kept[0]),
                 lambda: cyxla.jit(lambda y: y + kept[0], platform="interpreter")(1.0)):  # fmt: skip
         with pytest.raises(TraceError, match="ended"):

@@ -195,7 +195,7 @@ cdef class Compiled:
     plan : tuple
         Structure of the container of results: ``(0,)`` is a leaf, ``(1, parts)`` a tuple, ``(2, parts)`` a list,
         ``(3, keys, parts)`` a dict, ``(4,)`` is None, ``(5, build, key, parts)`` anything else, and ``(6, k)`` input k
-        itself.
+        itself, or a leaf, which are numbered after the inputs.
     fails : bool
         True if the last result is a failure code, s64[2].
     rank0 : bytes
@@ -432,6 +432,7 @@ cdef class Compiled:
         cdef list arguments = None
         if self.passes_arguments:
             arguments = [<object> passed[k] for k in range(program.n_inputs)]
+            arguments += leaves
         return build(self.plan, iter(leaves), arguments)
 
     cdef object unbox(self, void *cell, const Spec *spec, Py_ssize_t k):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import DTypeError
-from cyxla.numpy.array_methods import bitcast
+from cyxla.numpy.array_methods import bitcast, python_numbers
 from cyxla.numpy.array_methods.flat_array import flat, set_flat
 from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.conversion import require_native
@@ -61,6 +61,7 @@ def _apply_operator(ufunc: np.ufunc, *operands: Any) -> Any:
     kinds = [_weak_type(o) for o in operands]
     if None in kinds:
         return result
+    python_numbers.check(ufunc, operands, result)
     for value in result if isinstance(result, tuple) else (result,):
         value.rank0 = Rank0.PYTHON
         weak = {"i": int, "f": float, "c": complex}.get(value.dtype.kind)

@@ -196,9 +196,8 @@ class AnySizePrograms:
             new_program = self._new_program(call, key, dims, shapes, sizes, compile_)
             if new_program is None:
                 return None
-            programs[:] = [
-                p for p in programs if (p.dims, p.static) != (dims, new_program.static) or not p.serves(call)
-            ]
+            replaced = [p for p in programs if (p.dims, p.static) == (dims, new_program.static) and p.serves(call)]
+            programs[:] = [p for p in programs if p not in replaced]
             programs.append(new_program)
             return new_program, sizes
 

@@ -12,6 +12,7 @@ import numpy as np
 from cyxla._native.dispatch import Compiled, build, drop_zero_imaginary, with_layout
 from cyxla._native.launch import Program
 from cyxla.errors import DeadlineExceededError, InvalidArgumentError, OpError
+from cyxla.numpy.calls.argument_changes import ArgumentChange
 from cyxla.numpy.calls.lowering import NO_GUARDS, Lowered
 from cyxla.numpy.state.guards import Guards
 from cyxla.numpy.tracing import containers
@@ -134,10 +135,10 @@ class Entry(Compiled):
         if self.spectra is not None:
             drop_zero_imaginary(converted, tuple([pair for pair in self.spectra if outputs[pair[0]] is None]))
         if given is None:
-            return build(self.plan, iter(converted), list(passed))
-        values = iter(converted)
+            return build(self.plan, iter(converted), [*passed, *converted])
+        values, shared = iter(converted), [*passed, *converted]
         return build(_without_arguments(self.plan), iter([
-            next(values) if k is None else _write_argument(p, passed[k]) for p, k in zip(given, numbers, strict=True)
+            next(values) if k is None else _write_argument(p, shared[k]) for p, k in zip(given, numbers, strict=True)
         ]))  # fmt: skip
 
     def _program_outputs(self, outputs: list[Any] | None) -> Any:
@@ -152,11 +153,23 @@ class Entry(Compiled):
         """Values from outside that the program depends on."""
         return self.lowered.guards
 
+    @property
+    def changes_arguments(self) -> bool:
+        """True if the function changes containers among its arguments, so that `finish_call` must follow each run."""
+        return any(isinstance(effect, ArgumentChange) for effect in self.lowered.effects)
+
     def finish(self, result: tuple[Any, ...]) -> Any:
         """Change the objects from outside, and return the function's own result."""
+        return result if self.changes_arguments else self.finish_call(result, ())
+
+    def finish_call(self, result: tuple[Any, ...], passed: Sequence[Any]) -> Any:
+        """Change the containers among the values passed as well."""
         value, *new_values = result
         for effect, new in zip(self.lowered.effects, new_values, strict=True):
-            effect.apply(new)
+            if isinstance(effect, ArgumentChange):
+                effect.apply_to(passed, new)
+            else:
+                effect.apply(new)
         return value
 
     def fail(self, code: int, number: int) -> None:

@@ -44,7 +44,7 @@ from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.needed_values import NeededValue
 from cyxla.numpy.tracing.sized_array import TooLargeError
 from cyxla.numpy.tracing.static_keys import static_key
-from cyxla.numpy.tracing.trace import current, require_current, warn_user
+from cyxla.numpy.tracing.trace import current, require_current, user_line, warn_user
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 from cyxla.numpy.tracing.user_frames import trim_traceback
 from cyxla.xla.client import platforms as _platforms
@@ -152,7 +152,8 @@ class Jitted(Dispatcher):
             return self._inline(args, kwnames)
         binding = self._binding(len(args) - len(kwnames), kwnames)
         call, entry = self._compiled_call(binding, args)
-        if call.fast_path:
+        changes_arguments = isinstance(entry, Entry) and entry.changes_arguments
+        if call.fast_path and not changes_arguments:
             nodes, inputs = call.passed_nodes(), len(call.leaves)
             self.add_signature(hash, entry.guards.signature(entry, len(args) - len(kwnames), kwnames, nodes, inputs))
         if entry.plain:
@@ -160,7 +161,8 @@ class Jitted(Dispatcher):
         leaves = [*call.leaves, *(entry.guards.fetch(args) or ())]
         if entry.writes and not entry.check_writes(leaves):
             return self.call_plainly(entry, args, kwnames)
-        return entry(leaves, None if binding.out is None else args[binding.out])
+        result = entry(leaves, None if binding.out is None else args[binding.out])
+        return entry.finish_call(result, args) if isinstance(entry, Entry) and changes_arguments else result
 
     def call_plainly(self, compiled: Compiled, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
         """Call the function itself: always, or where a program would write to arrays that it must not write."""
@@ -225,9 +227,7 @@ class Jitted(Dispatcher):
         """Inline a call into the function being traced, with this function's mode of bounds."""
         binding = self._binding(len(args) - len(kwnames), kwnames)
         values = [a.default if a.source is None else args[a.source] for a in binding.arguments]
-        arguments = [
-            v if a.static else map_leaves(_inlined_argument, v) for a, v in zip(binding.arguments, values, strict=True)
-        ]
+        arguments = [v if a.static else _inlined(v) for a, v in zip(binding.arguments, values, strict=True)]
         pairs = list(zip(binding.arguments, arguments, strict=True))
         with require_current().program.bounds_mode(self.bounds):
             result = rewritten(self.function)(
@@ -333,13 +333,15 @@ class Jitted(Dispatcher):
 
         function = partial(call.apply, rewritten(self.function))
         bound = getattr(self.function, "__self__", None)
-        environment = Environment(self._needed_outside, self._numbers, call.receivers, bound) if guarded else None
-        with changing_nothing(self.function, [("self", bound), *[(name, value) for name, _, value in call.receivers]]):
-            with substituted_in(self.function):
-                return lower(
-                    self.name, function, call.specs, call.names, self.bounds,
-                    keep_order=keep_order, open_sizes=open_sizes, environment=environment,
-                )  # fmt: skip
+        environment = (
+            Environment(self._needed_outside, self._numbers, call.receivers, bound, self.function) if guarded else None
+        )
+        objects = [("self", bound), *[(name, value) for name, _, value in call.receivers]]
+        with changing_nothing(self.function, objects), substituted_in(self.function):
+            return lower(
+                self.name, function, call.specs, call.names, self.bounds,
+                keep_order=keep_order, open_sizes=open_sizes, environment=environment,
+            )  # fmt: skip
 
     def _options(self, call: Call, lowered: Lowered) -> dict[str, Any]:
         if not self._donate:
@@ -577,13 +579,32 @@ def _receiver_value(value: Any) -> Any:
     return value.value if isinstance(value, Receiver) else value
 
 
-def _inlined_argument(leaf: Any) -> Any:
-    """Return an argument of an inlined function."""
+def _inlined(value: Any) -> Any:
+    """Return an argument of an inlined function, which may change its containers and traced arrays."""
+    if isinstance(value, Receiver):
+        return value.value
+    is_outside = any(isinstance(leaf, (Receiver, np.ndarray, np.generic)) for leaf in flatten(value)[0])
+    return map_leaves(_inlined_leaf, value) if is_outside else value
+
+
+def _inlined_leaf(leaf: Any) -> Any:
     if isinstance(leaf, Receiver):
         return leaf.value
-    if isinstance(leaf, TracedArray):
-        return leaf
+    if type(leaf) is np.ndarray:
+        constant = as_traced(leaf)
+        return constant.make_view(_identity, _refuse_write, constant.memory)
     return as_traced(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else leaf
+
+
+def _identity(op: Any) -> Any:
+    return op
+
+
+def _refuse_write(base: Any, new: Any) -> Any:
+    raise TraceError(
+        "a function writes to an array from outside that another traced function passes to it", where=user_line(),
+        hint="pass the array as an argument of the outer function",
+    )  # fmt: skip
 
 
 def _write_output(output: Any, value: Any) -> Any:

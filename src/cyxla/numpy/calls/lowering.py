@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,10 +14,13 @@ import numpy as np
 from cyxla._native.dispatch import Source
 from cyxla.errors import DTypeError, OpError, TraceError, UnimplementedError
 from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, Adapter
+from cyxla.numpy.calls.argument_changes import ArgumentChange, ArgumentContainers
 from cyxla.numpy.state.effects import Effect
 from cyxla.numpy.state.guards import Guards
+from cyxla.numpy.state.names import guard_names
 from cyxla.numpy.state.outside import OutsideValues, Path
-from cyxla.numpy.tracing.containers import ARGUMENT, Tree, flatten, kind_of, paths, register_kind
+from cyxla.numpy.state.snapshot import REWRITTEN
+from cyxla.numpy.tracing.containers import ARGUMENT, LEAF, Tree, flatten, kind_of, paths, register_kind
 from cyxla.numpy.tracing.eigenvalue_results import real_if_zero
 from cyxla.numpy.tracing.memory_layout import dense
 from cyxla.numpy.tracing.needed_values import NeededValue
@@ -111,12 +116,15 @@ class Environment(NamedTuple):
         Objects among the arguments: name, index among the values passed, and the object.
     bound : object, optional
         Object of a function that is a method.
+    function : callable, optional
+        Function; unless it is rewritten, the values of all names in it are guarded.
     """
 
     static: frozenset[str]
     numbers: dict[str, Any]
     receivers: Sequence[tuple[str, int, Any]]
     bound: Any = None
+    function: Any = None
 
     def values(self, trace: Trace) -> OutsideValues:
         """Return the values from outside of a new trace."""
@@ -125,6 +133,8 @@ class Environment(NamedTuple):
             outside.register(value, Path(Source.ARGUMENT, source, None, None, name))
         if self.bound is not None:
             outside.register(self.bound, Path(Source.GLOBAL, 0, ({"self": self.bound}, {}), "self", "self"))
+        if self.function is not None and not hasattr(self.function, REWRITTEN):
+            guard_names(outside, self.function, [self.bound, *[value for *_, value in self.receivers]])
         return outside
 
 
@@ -141,7 +151,8 @@ class Lowered:
     program : Program
         State shared by the traces, with the checks at run time.
     tree : Tree
-        Structure of the function's result, with its static values.
+        Structure of the function's result, with its static values. A leaf that is an input, or an array that occurs
+        before, has the number of it instead; those of results follow those of inputs.
     fails : bool
         Whether the last result is a failure.
     rank0 : tuple of Rank0
@@ -156,8 +167,8 @@ class Lowered:
         of each, and that of the other one.
     writes : tuple of int
         Arguments that the function writes; those from outside follow the others.
-    effects : tuple of Effect
-        Changes of objects from outside. If there are any, the result is a tuple: the function's, and a new value for
+    effects : tuple of Effect and ArgumentChange
+        Changes of containers among the arguments, and of objects from outside. If there are any, the result is a tuple: the function's, and a new value for
         each.
     guards : Guards
         Values from outside that the program depends on.
@@ -172,7 +183,7 @@ class Lowered:
     layouts: tuple[Layout, ...] = ()
     spectra: tuple[tuple[int, int], ...] = ()
     writes: tuple[int, ...] = ()
-    effects: tuple[Effect, ...] = ()
+    effects: tuple[Effect | ArgumentChange, ...] = ()
     guards: Guards = NO_GUARDS
 
     @property
@@ -214,7 +225,7 @@ class Lowered:
 
 def lower(
     name: str,
-    call: Callable[[Sequence[Any]], Any],
+    call: Callable[[Sequence[Any]], tuple[Any, ArgumentContainers]],
     leaves: Sequence[Any],
     names: Sequence[str],
     bounds: str = "raise",
@@ -230,7 +241,7 @@ def lower(
     name : str
         Name of the program.
     call : callable
-        Function from the leaves of the arguments to the result.
+        Function from the leaves of the arguments to the result and to the containers among the arguments.
     leaves : sequence
         `Spec` for each array or number among the arguments; other values are passed through.
     names : sequence of str
@@ -255,56 +266,90 @@ def lower(
         padded = _padded(leaves, open_sizes)
         arguments = [_argument(trace, leaf, path) for leaf, path in zip(padded, names, strict=True)]
         trace.program.python_integers = _python_integers(leaves)
-        inputs = [
-            _Input.of(a, path) for a, leaf, path in zip(arguments, leaves, names, strict=True) if isinstance(leaf, Spec)
-        ]
+        is_input = [isinstance(leaf, Spec) for leaf in leaves]
+        inputs = [_Input.of(a, path) for a, path in zip(compress(arguments, is_input), compress(names, is_input), strict=True)]
         if open_sizes is not None:
             trace.program.most_padded_bytes = open_sizes.most_padded_bytes
             _open(trace, arguments, leaves, open_sizes)
-        passed = [a for a, leaf in zip(arguments, leaves, strict=True) if isinstance(leaf, Spec)]
-        try:
-            returned = call(arguments)
-            if trace.program.raised:  # an error that the function has caught, with consequences of its own
-                raise trace.program.raised[0]
-        except TraceError as error:
-            _name_needed_values(error, len(inputs), outside)
-            raise
-        except RecursionError:
-            raise TraceError(
-                f"{name} recurses without end while it is traced",
-                hint="a traced condition cannot end it: use cyxla.cond or while_loop, or make the argument static",
-            ) from None
-        effects = [] if outside is None else outside.effects()
-        if effects:
-            returned = (returned, *[value for _, value in effects])
+        passed = list(compress(arguments, is_input))
+        returned, containers = _run(trace, partial(call, arguments), len(inputs), outside)
+        returned, effects = _with_effects(returned, containers, outside, open_sizes)
         if outside is not None:
-            if open_sizes is not None and (outside.hidden or effects):
-                raise UnimplementedError("the function uses arrays from outside")
             inputs += [_Input(h.array, h.op, h.text) for h in outside.hidden]
             passed += [h.array for h in outside.hidden]
-        if keep_order:
-            numbers = {id(a): k for k, a in enumerate(passed) if _is_array(a)}
-            returned = _mark(returned, numbers, (lambda value: None) if outside is None else outside.as_result)
-        results, tree = flatten(returned, STATIC_TYPES)
-        result_paths = paths(returned, "result", STATIC_TYPES)
-        arrays = [_result(r, p, name) for r, p in zip(results, result_paths, strict=True)]
+        arrays, tree = _results(returned, passed, outside, trace, keep_order=keep_order)
         layouts = [layout_of(a) if keep_order else ROW_MAJOR_RESULT for a in arrays]
         values = [_to_memory_order(value_of(a), layout) for a, layout in zip(arrays, layouts, strict=True)]
         rank0 = tuple([Rank0.PYTHON if a.weak else a.rank0 for a in arrays])
         input_axes = tuple([leaf.axes for leaf in leaves if isinstance(leaf, Spec)])
         input_axes += () if outside is None else tuple([h.axes for h in outside.hidden])
         writes = tuple([k for k, i in enumerate(inputs) if i.is_written()])
-        written = [_permuted(inputs[k].new_value(), input_axes[k]) for k in writes]
+        values += [_permuted(inputs[k].new_value(), input_axes[k]) for k in writes]
         failure = trace.failure()
-        if tree.kind is None and failure is None and not writes:
-            root = values[0]
-        else:
-            root = xla.tuple_(trace.builder, [*values, *written, *([failure] if failure is not None else [])])
+        is_array = tree.kind is None and failure is None and not writes
+        root = values[0] if is_array else xla.tuple_(trace.builder, [*values, *([] if failure is None else [failure])])
+    trace.program.outside = None  # it keeps objects alive
     spectra = real_if_zero(arrays) if keep_order else ()
     return Lowered(
         trace.module(root), trace.program, tree, failure is not None, rank0, input_axes, tuple(layouts), spectra,
-        writes, tuple([effect for effect, _ in effects]), NO_GUARDS if outside is None else outside.guards(),
+        writes, effects, NO_GUARDS if outside is None else outside.guards(),
     )  # fmt: skip
+
+
+def _run(
+    trace: Trace, call: Callable[[], tuple[Any, ArgumentContainers]], inputs: int, outside: OutsideValues | None
+) -> tuple[Any, ArgumentContainers]:
+    """Run a function on traced arguments."""
+    raised = trace.program.raised
+    try:
+        result = call()
+        if raised:  # an error that the function has caught, with consequences of its own
+            raise raised[0]
+    except RecursionError:
+        raise TraceError(
+            f"{trace.builder.name} recurses without end while it is traced",
+            hint="a traced condition cannot end it: use cyxla.cond or while_loop, or make the argument static",
+        ) from None
+    except Exception as error:
+        is_own = isinstance(error, TraceError) or isinstance(error.__cause__, TraceError)
+        cause = raised[0] if raised and not is_own else error
+        if isinstance(cause, TraceError):
+            _name_needed_values(cause, inputs, outside)
+        if cause is not error:
+            raise cause from None
+        raise
+    finally:
+        raised.clear()
+    return result
+
+
+def _with_effects(
+    returned: Any, containers: ArgumentContainers, outside: OutsideValues | None, open_sizes: OpenSizes | None
+) -> tuple[Any, tuple[Effect | ArgumentChange, ...]]:
+    """Return the result with the new values of changed objects, and the changes."""
+    changes = containers.changes()
+    effects = [*changes, *([] if outside is None else outside.effects())]
+    if changes and outside is None:
+        raise UnimplementedError(f"{changes[0][0].text} is changed, which only calls of the function can do")
+    if open_sizes is not None and (effects or (outside is not None and outside.hidden)):
+        raise UnimplementedError("the function uses values from outside, or changes containers")
+    values = [_mark(value, {}, containers.as_result) for _, value in effects]
+    return (returned, *values) if effects else returned, tuple([effect for effect, _ in effects])
+
+
+def _results(
+    returned: Any, passed: Sequence[Any], outside: OutsideValues | None, trace: Trace, *, keep_order: bool
+) -> tuple[list[TracedArray], Tree]:
+    """Return the arrays of a result, and its structure."""
+    if keep_order:
+        numbers = {id(a): k for k, a in enumerate(passed) if _is_array(a)}
+        returned = _mark(returned, numbers, (lambda value: None) if outside is None else outside.as_result)
+    leaves, tree = flatten(returned, STATIC_TYPES)
+    leaf_paths = paths(returned, "result", STATIC_TYPES)
+    if keep_order:
+        leaves, leaf_paths, tree = _shared(leaves, leaf_paths, tree, trace.parameter_count)
+    name = trace.builder.name
+    return [_result(leaf, path, name) for leaf, path in zip(leaves, leaf_paths, strict=True)], tree
 
 
 class _Input(NamedTuple):
@@ -382,9 +427,36 @@ def _mark(value: Any, numbers: Mapping[int, int], from_outside: Callable[[Any], 
     return value if is_same else kind.build(kind.key(value), marked)
 
 
+def _shared(
+    leaves: Sequence[Any], leaf_paths: Sequence[str], tree: Tree, inputs: int
+) -> tuple[list[Any], list[str], Tree]:
+    """Return results in which each array occurs once; the tree has the numbers of others, after those of the inputs."""
+    numbers: dict[int, int] = {}
+    kept: list[tuple[Any, str]] = []
+
+    def visit(tree: Tree, remaining: Iterator[tuple[Any, str]]) -> Tree:
+        if tree.kind is SIZED:
+            kept.extend(next(remaining) for _ in range(tree.count))
+            return tree
+        if tree.kind is not None:
+            return Tree(tree.kind, tree.key, tuple([visit(c, remaining) for c in tree.children]))
+        leaf, path = next(remaining)
+        if _is_array(leaf):
+            number = numbers.setdefault(id(leaf), inputs + len(kept))
+            if number != inputs + len(kept):
+                return Tree(ARGUMENT, number)
+        kept.append((leaf, path))
+        return LEAF
+
+    tree = visit(tree, zip(leaves, leaf_paths, strict=True))
+    return [leaf for leaf, _ in kept], [path for _, path in kept], tree
+
+
 def _is_array(value: Any) -> bool:
     """Return True if an argument is an array, neither a scalar nor a random generator."""
-    return isinstance(value, SizedArray) or (isinstance(value, TracedArray) and value.rank0 is Rank0.ARRAY)
+    return isinstance(value, SizedArray) or (
+        isinstance(value, TracedArray) and (value.ndim > 0 or value.rank0 is Rank0.ARRAY)
+    )
 
 
 def _permuted(op: XlaOp, axes: tuple[int, ...] | None) -> XlaOp:

@@ -13,6 +13,7 @@ from cyxla._native.dispatch import Node, Receiver
 from cyxla.errors import InvalidArgumentError, TraceError
 from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, adapter_of
 from cyxla.numpy.calls.argument_binding import Binding
+from cyxla.numpy.calls.argument_changes import ArgumentContainers
 from cyxla.numpy.calls.lowering import MOST_STATIC, Spec
 from cyxla.numpy.calls.specs import array_of, array_spec, is_pair, spec
 from cyxla.numpy.tracing import containers
@@ -117,13 +118,15 @@ class Call:
         values = [(a.name, a.source, self.passed[a.source]) for a in arguments if a.source is not None]
         return [(name, source, v.value) for name, source, v in values if isinstance(v, Receiver)]
 
-    def apply(self, function: Callable[..., Any], leaves: Iterable[Any]) -> Any:
-        """Call the function with other leaves in place of the specs."""
+    def apply(self, function: Callable[..., Any], leaves: Iterable[Any]) -> tuple[Any, ArgumentContainers]:
+        """Call the function with other leaves in place of the specs; return its result and the containers it got."""
         remaining = iter([_value_of(leaf) for leaf in leaves])
         values = [tree.take(remaining) for tree in self.trees]
+        named = [(a.name, a.source, v) for a, v in zip(self.binding.arguments, values, strict=True)]
+        containers = ArgumentContainers(named)
         pairs = list(zip(self.binding.arguments, values, strict=True))
         keywords = {a.keyword: v for a, v in pairs if a.keyword and v is not np._NoValue}  # marks missing ones
-        return function(*[v for a, v in pairs if not a.keyword], **keywords)
+        return function(*[v for a, v in pairs if not a.keyword], **keywords), containers
 
 
 def _value_of(leaf: Any) -> Any:

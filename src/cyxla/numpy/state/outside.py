@@ -1,7 +1,7 @@
 """Values from outside that a function uses while it is traced.
 
-NumPy arrays become hidden arguments of the program, read at every call; other values are guarded, so that the function is
-traced again when they are rebound. Changes are not made but recorded, and made after each run.
+NumPy arrays become hidden arguments of the program, read at every call; other values are guarded, so that the function
+is traced again when they are rebound. Changes are not made but recorded, and made after each run.
 """
 
 from __future__ import annotations
@@ -145,6 +145,15 @@ class OutsideValues:
         self._values[identity] = seen
         return seen
 
+    def guard(self, value: Any, path: Path) -> None:
+        """Make the program depend on a value that the function reads by itself: by value if it is a number or a text."""
+        nodes: list[Any] = []
+        if _is_plain(value) and not isinstance(value, np.generic):
+            self._add_constant(value, nodes)
+        else:
+            nodes.append(same_node(value))
+        self._add_row(path, nodes)
+
     def read_missing(self, path: Path) -> None:
         """Make the program depend on the absence of a value."""
         if path.identity not in self._values:
@@ -226,13 +235,16 @@ class OutsideValues:
         if is_number and path.text not in self.static and self._has_changed(value, path.text):
             nodes.append((_NUMBERS[kind], 0, len(self.hidden), None, None))
             return self._parameter((), np.dtype({int: "q", float: "d", complex: "D"}[kind]), None, path.text, kind)
+        self._add_constant(value, nodes)
+        return value
+
+    def _add_constant(self, value: Any, nodes: list[Any]) -> None:
         if value is None:
             nodes.append((Node.NONE, 0, 0, None, None))
-        elif kind in (float, complex):
+        elif type(value) in (float, complex):
             nodes.append((Node.STATIC_KEY, 0, 0, static_key(value), value))
         else:
             nodes.append((Node.STATIC, 0, 0, value, None))
-        return value
 
     def _has_changed(self, value: Any, text: str) -> bool:
         """Return True if a number was another one in an earlier trace."""
@@ -283,9 +295,7 @@ class OutsideValues:
         self, shape: tuple[int, ...], dtype: Any, axes: tuple[int, ...] | None, text: str, weak: type | None = None
     ) -> TracedArray:
         sizes = shape if axes is None else tuple([shape[d] for d in axes])
-        with tracing(
-            self.trace
-        ):  # the array belongs to the function itself, also where a loop or branch reads it first
+        with tracing(self.trace):  # the array belongs to the function, also where a loop or branch reads it first
             op, memory = self.trace.parameter(Shape.array(from_numpy(dtype), sizes), text), None
             if axes is not None:
                 op, memory = xla.transpose(op, inverse(axes)), dense(shape, dtype, axes)

@@ -94,23 +94,15 @@ class Snapshot:
         self._seen[id(value)] = value
         if isinstance(value, np.ndarray):
             self._save_array(text, value)
-        elif isinstance(value, (list, deque, bytearray, set)):
+            return
+        if isinstance(value, (list, deque, bytearray, set)):
             self._save_sequence(text, value)
-            for k, part in enumerate(value):
-                self._save(f"{text}[{k}]", part, depth + 1)
         elif isinstance(value, dict):
             self._save_dict(text, value)
-            for k, part in list(value.items()):
-                self._save(f"{text}[{k!r}]", part, depth + 1)
-        elif isinstance(value, tuple):
-            for k, part in enumerate(value):
-                self._save(f"{text}[{k}]", part, depth + 1)
-        elif not type(value).__module__.startswith(("numpy", "cyxla")) and isinstance(
-            getattr(value, "__dict__", None), dict
-        ):
+        elif _has_attributes(value):
             self._save_dict(text, vars(value), attributes=True)
-            for k, part in list(vars(value).items()):
-                self._save(f"{text}.{k}", part, depth + 1)
+        for step, part in _parts(value):
+            self._save(text + step, part, depth + 1)
 
     def _save_entry(self, text: str, space: dict[str, Any], name: str) -> None:
         before = space[name]
@@ -204,6 +196,20 @@ def names_of(code: types.CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from names_of(constant)
+
+
+def _has_attributes(value: Any) -> bool:
+    is_library = type(value).__module__.startswith(("numpy", "cyxla"))
+    return not is_library and isinstance(getattr(value, "__dict__", None), dict)
+
+
+def _parts(value: Any) -> list[tuple[str, Any]]:
+    """Return the parts of a container or an object, with their steps in expressions."""
+    if isinstance(value, dict):
+        return [(f"[{k!r}]", part) for k, part in value.items()]
+    if isinstance(value, (list, deque, set, tuple)):
+        return [(f"[{k}]", part) for k, part in enumerate(value)]
+    return [(f".{k}", part) for k, part in vars(value).items()] if _has_attributes(value) else []
 
 
 def _contents(cell: Any) -> Any:

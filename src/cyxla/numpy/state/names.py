@@ -1,0 +1,60 @@
+"""Guards of functions whose source is not rewritten: the values of all names that occur in them."""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cyxla._native.dispatch import Source
+from cyxla.numpy.state.outside import OutsideValues, Path
+from cyxla.numpy.state.snapshot import names_of
+from cyxla.numpy.tracing.trace import is_internal
+
+_FIXED = (types.ModuleType, types.BuiltinFunctionType, type, np.ufunc)
+
+
+def guard_names(outside: OutsideValues, function: Callable[..., Any], objects: Sequence[Any]) -> None:
+    """Make a program depend on the globals, cells and attributes that are named in a function: by identity, or by value.
+
+    Parameters
+    ----------
+    outside : OutsideValues
+        Values of the trace that is about to begin.
+    function : callable
+        Function.
+    objects : sequence
+        Objects among its arguments.
+    """
+    function = inspect.unwrap(function)
+    code = getattr(function, "__code__", None)
+    if code is None or is_internal(code.co_filename):
+        return
+    space = function.__globals__
+    names = list(dict.fromkeys(names_of(code)))
+    for name in names:
+        if name in space and not _is_fixed(space[name]):
+            outside.guard(space[name], Path(Source.GLOBAL, 0, (space, vars(builtins)), name, name))
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        if not _is_empty(cell) and not _is_fixed(cell.cell_contents):
+            outside.guard(cell.cell_contents, Path(Source.CELL, 0, cell, name, name))
+    for value in objects:
+        attributes = getattr(value, "__dict__", {})
+        for name in names:
+            if name in attributes:
+                outside.guard(attributes[name], outside.path_to(value, Source.ATTRIBUTE, name, f".{name}"))
+
+
+def _is_fixed(value: Any) -> bool:
+    return isinstance(value, _FIXED) or (callable(value) and getattr(value, "__module__", "").startswith("numpy"))
+
+
+def _is_empty(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is cell
+    except ValueError:
+        return True

@@ -1,0 +1,89 @@
+"""Arithmetic of Python numbers in compiled functions: exact, or the errors of Python."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cyxla
+
+SAME = {
+    "add": (lambda a, b: a + b, 3, 4), "float": (lambda a, b: a * b, 3, 0.5), "compare": (lambda a, b: a < b, 3, 4),
+    "divide": (lambda a, b: a / b, 7, 2), "floor": (lambda a, b: a // b, -7, 2), "mod": (lambda a, b: a % b, -7, 3),
+    "divmod": (divmod, 7, -2), "large": (lambda a, b: a * b, 3_000_000_000, 3_000_000_000),
+    "power": (lambda a, b: a**b, 2, 62), "negative power": (lambda a, b: (-a) ** b, 2, 63),
+    "floats": (lambda a, b: (a / b, a // b, a % b), 7.5, 2.0), "shift": (lambda a, b: a << b, 1, 40),
+    "negate": (lambda a, b: -a - b, 5, 6), "augment": (lambda a, b: _augment(a, b), 5, 6),
+    "float overflow": (lambda a, b: a * b, 1e300, 1e300),
+}  # fmt: skip
+ERRORS = {
+    "multiply": (lambda a, b: a * b, 3_000_000_000, 4_000_000_000, OverflowError),
+    "power": (lambda a, b: a**b, 2, 100, OverflowError), "increment": (lambda a, b: a + 1, 2**63 - 1, 0, OverflowError),
+    "subtract": (lambda a, b: a - b, -(2**62), 2**62 + 1, OverflowError), "square": (lambda a, b: a**2, 2**33, 0, OverflowError),
+    "negate": (lambda a, b: -a, -(2**63), 0, OverflowError), "shift": (lambda a, b: a << b, 3, 62, OverflowError),
+    "floor": (lambda a, b: a // b, 1, 0, ZeroDivisionError), "mod": (lambda a, b: a % b, 5, 0, ZeroDivisionError),
+    "divide": (lambda a, b: a / b, 1, 0, ZeroDivisionError), "floats": (lambda a, b: a / b, 1.0, 0.0, ZeroDivisionError),
+    "float mod": (lambda a, b: a % b, 1.0, 0.0, ZeroDivisionError), "divmod": (divmod, 1, 0, ZeroDivisionError),
+    "reflected": (lambda a, b: 1 / b, 0, 0, ZeroDivisionError),
+}  # fmt: skip
+
+
+def _augment(a, b):
+    a += b
+    a *= 3
+    return a
+
+
+@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
+@pytest.mark.parametrize("name", SAME)
+def test_results_are_those_of_python(name, platform):
+    function, a, b = SAME[name]
+    f = cyxla.jit(function, platform=platform)
+    want = function(a, b)
+    for _ in range(3):
+        got = f(a, b)
+        assert type(got) is type(want)
+        assert repr(got) == repr(want)
+
+
+@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(name, platform):
+    function, a, b, error = ERRORS[name]
+    f = cyxla.jit(function, platform=platform)
+    f(2, 1) if type(a) is int else f(2.0, 1.0)
+    for _ in range(2):
+        with pytest.raises(error, match=r"test_python_numbers\.py:"):
+            f(a, b)
+
+
+_edge = st.sampled_from([0, 1, -1, 2, 3, 2**31, 2**32, 2**62, -(2**62), 2**63 - 1, -(2**63), 3037000499, 3037000500])
+_sum = cyxla.jit(lambda a, b: (a + b,), platform="interpreter")
+_difference = cyxla.jit(lambda a, b: (a - b,), platform="interpreter")
+_product = cyxla.jit(lambda a, b: (a * b,), platform="interpreter")
+
+
+@settings(max_examples=60)
+@given(_edge | st.integers(-(2**63), 2**63 - 1), _edge | st.integers(-(2**63), 2**63 - 1))
+def test_never_wrapped(a, b):
+    for f, exact in ((_sum, a + b), (_difference, a - b), (_product, a * b)):
+        if -(2**63) <= exact < 2**63:
+            assert f(a, b) == (exact,)
+        else:
+            with pytest.raises(OverflowError):
+                f(a, b)
+
+
+def test_indices_of_known_range_are_not_checked():
+    def body(i, x):
+        return x + x[(2 * i + 1) % 10]
+
+    f = cyxla.jit(lambda x: cyxla.fori_loop(0, 10, body, x), platform="interpreter")
+    assert not f.trace(np.ones(10)).fails
+
+
+def test_numpys_numbers_wrap_as_in_numpy():
+    f = cyxla.jit(lambda a: a * a, platform="interpreter")
+    with np.errstate(over="ignore"):
+        assert f(np.int64(2**33)) == np.int64(2**33) * np.int64(2**33)
+    assert f(np.array([2**33]))[0] == 0

@@ -10,10 +10,10 @@ from weakref import WeakKeyDictionary
 from cyxla.numpy.rewriting.build import HOOKS
 from cyxla.numpy.rewriting.hooks import Hooks
 from cyxla.numpy.rewriting.names import Names
-from cyxla.numpy.rewriting.outside import outside_of
-from cyxla.numpy.rewriting.scopes import Scope, is_user_function
+from cyxla.numpy.rewriting.scopes import NameOrigins, is_user_function
 from cyxla.numpy.rewriting.source import definition_of, innermost, scope_of
 from cyxla.numpy.rewriting.transform import Transformer
+from cyxla.numpy.state.scope import Scope
 
 _rewritten: WeakKeyDictionary[FunctionType, FunctionType] = WeakKeyDictionary()
 _codes: dict[CodeType, CodeType | None] = {}
@@ -37,7 +37,7 @@ def _rewrite(function: FunctionType) -> FunctionType:
     if new is None:
         return function
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
-    cells[HOOKS] = CellType(Hooks(outside_of(function), rewritten))
+    cells[HOOKS] = CellType(Hooks(Scope(function), rewritten))
     closure = tuple([cells[name] for name in new.co_freevars])
     made = FunctionType(new, function.__globals__, function.__name__, function.__defaults__, closure)
     made.__kwdefaults__ = function.__kwdefaults__
@@ -52,7 +52,7 @@ def _rewritten_code(function: FunctionType) -> CodeType | None:
     if definition is None:
         return None
     node, code = definition.node, function.__code__
-    transformer = Transformer(Scope(function, _own_names(node) - frozenset(code.co_freevars)))
+    transformer = Transformer(NameOrigins(function, _own_names(node) - frozenset(code.co_freevars)))
     statement: ast.stmt
     if isinstance(node, ast.Lambda):
         transformer.lambda_(node)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
-from types import FunctionType, MethodType
-from typing import Any, Protocol
+from types import BuiltinMethodType, FunctionType, MethodType
+from typing import Any
 
 import numpy as np
 
@@ -16,21 +17,11 @@ from cyxla.numpy.rewriting.loops import ForLoop, WhileLoop
 from cyxla.numpy.rewriting.plans import Variables
 from cyxla.numpy.rewriting.scopes import is_user_function
 from cyxla.numpy.rewriting.unbound import Unbound
-from cyxla.numpy.tracing.trace import current, depth, require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
+from cyxla.numpy.state.scope import Scope
+from cyxla.numpy.tracing.trace import depth, require_current, user_line
+from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, value_of
 
 _np: Any = np  # its functions dispatch to this package
-
-
-class Outside(Protocol):
-    """Reads and writes of objects from outside of a traced function; see `cyxla.numpy.state`."""
-
-    def read_name(self, value: Any, name: str) -> Any: ...
-    def write_name(self, name: str, value: Any) -> None: ...
-    def read_attr(self, owner: Any, attribute: str) -> Any: ...
-    def write_attr(self, owner: Any, attribute: str, value: Any) -> None: ...
-    def read_item(self, owner: Any, key: Any) -> Any: ...
-    def write_item(self, owner: Any, key: Any, value: Any) -> None: ...
 
 
 class Hooks:
@@ -38,8 +29,8 @@ class Hooks:
 
     Parameters
     ----------
-    outside : Outside
-        Objects from outside, as the function sees them.
+    scope : Scope
+        Names of the function, and objects from outside as it sees them.
     rewrite : callable
         Function from a function of the user to the rewritten one.
     """
@@ -47,11 +38,11 @@ class Hooks:
     errors = Exception
     slice = slice
 
-    def __init__(self, outside: Outside, rewrite: Callable[[FunctionType], Callable[..., Any]]) -> None:
-        self._outside, self._rewrite = outside, rewrite
-        self.read_name, self.write_name = outside.read_name, outside.write_name
-        self.read_attr, self.write_attr = outside.read_attr, outside.write_attr
-        self.read_item, self.write_item = outside.read_item, outside.write_item
+    def __init__(self, scope: Scope, rewrite: Callable[[FunctionType], Callable[..., Any]]) -> None:
+        self._scope, self._rewrite = scope, rewrite
+        self.read_name, self.write_name, self.delete_name = scope.read_name, scope.write_name, scope.delete_name
+        self.read_attr, self.write_attr, self.delete_attr = scope.read_attr, scope.write_attr, scope.delete_attr
+        self.read_item, self.write_item, self.delete_item = scope.read_item, scope.write_item, scope.delete_item
 
     # -- variables
 
@@ -167,9 +158,14 @@ class Hooks:
             return function
         if substitute is not None:
             return substitute
+        if isinstance(function, BuiltinMethodType) and isinstance(function.__self__, _CONTAINERS):
+            return self._scope.method(function.__self__, function.__name__)
         if isinstance(function, MethodType) and is_user_function(function.__func__):
             return MethodType(self._rewrite(function.__func__), function.__self__)
         return self._rewrite(function) if is_user_function(function) else function
+
+
+_CONTAINERS = (list, dict, set, deque)
 
 
 def _settled(test: Any) -> Any:
@@ -201,6 +197,3 @@ def _joined(first: Any, others: Sequence[Callable[[], Any]], stops_at: bool) -> 
 
 def _contains_known(value: Any, values: Any) -> Any:
     return value in values
-
-
-__all__ = ["Hooks", "as_traced", "current"]

@@ -6,7 +6,7 @@ import ast
 import builtins
 from collections.abc import Iterator
 from enum import Enum, auto
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from cyxla.numpy.rewriting.builtins_of_traced import SUBSTITUTES
@@ -24,7 +24,7 @@ class Origin(Enum):
     OBJECT = auto()  # anything else, whose value may change between calls
 
 
-class Scope:
+class NameOrigins:
     """Names that are visible in a function.
 
     Parameters
@@ -94,6 +94,3 @@ def root_of(node: ast.expr) -> ast.expr:
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         node = node.value
     return node
-
-
-_CALLABLE = (FunctionType, MethodType, BuiltinFunctionType, type)

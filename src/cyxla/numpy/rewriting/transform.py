@@ -9,7 +9,7 @@ from typing import Any, cast
 from cyxla.numpy.rewriting import build
 from cyxla.numpy.rewriting.jumps import RETURNED, VALUE, remove_jumps
 from cyxla.numpy.rewriting.names import Liveness, Names, bound_names, has_own, outer_names, parameter_names
-from cyxla.numpy.rewriting.scopes import Origin, Scope, is_called, root_of
+from cyxla.numpy.rewriting.scopes import NameOrigins, Origin, is_called, root_of
 
 _GENERATORS = (ast.Yield, ast.YieldFrom, ast.Await)
 _IDENTITY = (ast.Is, ast.IsNot)
@@ -22,13 +22,13 @@ class Transformer(ast.NodeTransformer):
 
     Parameters
     ----------
-    scope : Scope
+    scope : NameOrigins
         Names visible in the function.
     counter : list of int
         Number of the next name for a branch or loop, shared by nested functions.
     """
 
-    def __init__(self, scope: Scope, counter: list[int] | None = None) -> None:
+    def __init__(self, scope: NameOrigins, counter: list[int] | None = None) -> None:
         self.scope = scope
         self._counter = counter if counter is not None else [0]
         self._liveness: Liveness | None = None
@@ -220,11 +220,19 @@ class Transformer(ast.NodeTransformer):
         """Transform the deletion of names; those that a branch or loop hands over must have a value."""
         made: list[ast.stmt] = []
         for target in node.targets:
-            if isinstance(target, ast.Name) and target.id not in self._outer:
-                made.append(build.assign(target.id, build.hook("unbound", build.constant(target.id))))
-            else:
-                made.append(ast.Delete([self.visit(target)]))
+            made.append(self._deletion(target))
         return build.located(made, node)
+
+    def _deletion(self, target: ast.expr) -> ast.stmt:
+        if isinstance(target, ast.Name) and target.id not in self._outer:
+            return build.assign(target.id, build.hook("unbound", build.constant(target.id)))
+        if isinstance(target, ast.Name):
+            return ast.Expr(build.hook("delete_name", build.constant(target.id)))
+        if isinstance(target, ast.Attribute):
+            return ast.Expr(build.hook("delete_attr", self.visit(target.value), build.constant(target.attr)))
+        if isinstance(target, ast.Subscript) and self._is_outside(target):
+            return ast.Expr(build.hook("delete_item", self.visit(target.value), self._key(target.slice)))
+        return ast.Delete([self.visit(target)])
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         """Transform the value of an annotated assignment."""

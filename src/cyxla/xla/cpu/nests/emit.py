@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.writer import CWriter
-from cyxla.xla.cpu.kernel import machine
 from cyxla.xla.cpu.kernel.array_types import memory_type
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step, Value
 from cyxla.xla.cpu.kernel.values import leaves, own_leaves
@@ -127,6 +126,3 @@ class _NoPlan(ScopePlan):
         self.computation = ins.computation
         self.parameters, self.results, self.statements = [], [], []
         self.nested, self.fused, self.defined, self.inlined = {}, {}, {}, set()
-
-
-MAX_STATEMENT_NS = 2 * machine.TASK_NS  # time of one statement that is better run by a kernel on several threads

@@ -9,11 +9,12 @@ from math import prod
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c import scalar, scalar_computation
 from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.kernel import machine
 from cyxla.xla.cpu.kernel.carried_products import barrier_if, combiner_carries_product
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.kernel.values import resolve
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, BLOCK_START, INNER_COUNTER, Level, collapse, reachable
-from cyxla.xla.cpu.loops.index_map import Affine, Condition, Index, Loop
+from cyxla.xla.cpu.loops.index_map import Affine, Choice, Condition, Division, Index, atoms_of
 from cyxla.xla.cpu.loops.loop_ir import start_requests
 from cyxla.xla.cpu.loops.nodes import Apply, External, Guard, Load, Node
 from cyxla.xla.cpu.loops.straight_line import UnsuitableLoopError
@@ -29,6 +30,10 @@ MAX_NODES = 3000  # nodes of one nest, a bound on gcc's time
 _NODE_NS = 0.15  # time of a node in a vectorised loop
 _LANES = {ElementType.F64: 16, ElementType.F32: 32}  # accumulators of a float sum
 _MAX_DOT_OPS = 1 << 15  # multiply-adds of a product that a nest computes
+
+MAX_GUARDED = 2048  # conditions on indices that a statement evaluates
+#: Time of a statement from which several threads, or the kernels of larger arrays, run it better.
+MAX_STATEMENT_NS = 2 * machine.TASK_NS
 
 #: Function that makes the body of a statement over an iteration space.
 MakeBody = Callable[[NestSpace], NestBody]
@@ -122,6 +127,7 @@ class StatementWriter:
         independent: bool,
     ) -> float:
         nodes, forms = reachable([node], [form, *bounds.forms])
+        _check_guards(nodes, forms, body.space)
         loops = [(a, a.high + 1) for a in body.space.loops]
         remaining, dropped = ([(a, n) for a, n in loops if n > 1], {a for a, n in loops if n == 1})
         if not bounds.conditions:
@@ -136,7 +142,7 @@ class StatementWriter:
         with self.c.block(""):
             self._open(nest, remaining, bounds, independent=independent)
             self._close(len(remaining))
-        return prod(n for _, n in remaining) * (1 + len(nodes)) * _NODE_NS
+        return _time(prod(n for _, n in remaining) * (1 + len(nodes)) * _NODE_NS)
 
     def _nest(self, body: NestBody, levels: Sequence[Level], nodes: Sequence[Node], *, scalar: bool = False) -> NestLines:
         self.state.count(len(nodes), MAX_NODES)
@@ -316,6 +322,7 @@ class StatementWriter:
     ) -> float:
         """Write a reduction with its innermost loop over reduced elements."""
         all_nodes, forms = reachable(nodes, bounds.forms)
+        _check_guards(all_nodes, forms, body.space)
         loops = [(a, a.high + 1) for a in body.space.loops]
         kept = [(a, n) for a, n in loops[: r.kept] if n > 1]
         reduced, dropped = [(a, n) for a, n in loops[r.kept :] if n > 1], {a for a, n in loops if n == 1}
@@ -353,7 +360,7 @@ class StatementWriter:
                 else:
                     self.c.line(f"{target.pointer}[{final[0]}] = {scalar.store(target.dtype, text)};")
             self._close(len(kept))
-        return prod(r.extents) * (1 + len(all_nodes)) * (_NODE_NS if lanes > 1 else 4 * _NODE_NS)
+        return _time(prod(r.extents) * (1 + len(all_nodes)) * (_NODE_NS if lanes > 1 else 4 * _NODE_NS))
 
     def _open_level(self, nest: NestLines, heads: Sequence[str], level: int) -> None:
         self.c.line(heads[level])
@@ -437,7 +444,7 @@ class StatementWriter:
         with self.c.block(""):
             self._open(nest, remaining, Bounds(), independent=True)
             self._close(len(remaining))
-        return prod(r.extents) * (1 + len(all_nodes)) * _NODE_NS
+        return _time(prod(r.extents) * (1 + len(all_nodes)) * _NODE_NS)
 
 
 @dataclass
@@ -558,6 +565,27 @@ class _Moved:
     def result_forms(self, r: _Reduction) -> list[tuple[Affine, int]]:
         """Return the loops of the result with their strides."""
         return r.result_forms(self.space)
+
+
+def _time(ns: float) -> float:
+    """Return the time of a statement.
+
+    Raises
+    ------
+    UnsuitableLoopError
+        It is so long that a kernel of its own is better.
+    """
+    if ns > MAX_STATEMENT_NS:
+        raise UnsuitableLoopError(f"a statement of {int(ns / 1000)} us")
+    return ns
+
+
+def _check_guards(nodes: Sequence[Node], forms: Sequence[Affine], space: NestSpace) -> None:
+    """Raise `UnsuitableLoopError` for many elements with conditions on their indices: kernels split their loops."""
+    guards = sum(isinstance(n, Guard) for n in nodes) + sum(isinstance(a, (Choice, Division)) for a in atoms_of(forms))
+    elements = prod(a.high + 1 for a in space.loops)
+    if guards * elements > MAX_GUARDED:
+        raise UnsuitableLoopError(f"{elements} elements with conditions on their indices")
 
 
 def _whole(space: NestSpace, dims: tuple[int, ...]) -> Index:

@@ -19,10 +19,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cyxla.types import ElementType
 from cyxla.xla.hlo import Computation, HloModule, Instruction
-from cyxla.xla.passes.engine.pattern import uniform_value
 from cyxla.xla.passes.engine.rewrite_helpers import Writer
+from cyxla.xla.passes.simplify import loop_updates
 from cyxla.xla.passes.simplify.index_ranges import (
     IndexRanges,
     Range,
@@ -100,7 +99,7 @@ def _simplify(computation: Computation, known: IndexRanges) -> bool:
     for ins in computation.post_order():
         if not ins.shape.is_array or not (ins.users or ins.is_root) or ins.control_predecessors:
             continue
-        if _same_place(ins, known):
+        if loop_updates.simplify(ins, known, joins=False):
             changed = True
         elif ins.shape.size == 1 and limits(ins.shape.dtype) is not None and ins.opcode not in ("constant", "parameter"):
             new = None if _replace_by_constant(ins, _value(ins, known)) else _operand(ins, known) or _equal(ins, known, seen)
@@ -174,134 +173,3 @@ def _operand(ins: Instruction, known: IndexRanges) -> Instruction | None:
 
 def _above(a: Range, b: Range, sign: int) -> bool:
     return a[0] >= b[1] if sign > 0 else a[1] <= b[0]
-
-
-# ------------------------------------------------------------------------------------------------- writes, then reads
-def _same_place(ins: Instruction, known: IndexRanges) -> bool:
-    """Simplify reads and writes of slices: of those just written, of slices of slices, and of choices made before."""
-    rule = _PLACES.get(ins.opcode)
-    return rule is not None and rule(ins, known)
-
-
-def _read(ins: Instruction, known: IndexRanges) -> bool:
-    source = ins.operands[0]
-    if source.opcode == "dynamic-update-slice":
-        is_same = source.operands[1].shape.dims == ins.shape.dims
-        if is_same and _same_starts(ins.operands[1:], source.operands[2:]):
-            _replace(ins, source.operands[1])
-            return True
-    if source.opcode != "slice" or any(d.stride != 1 for d in source.attrs["slice"]):
-        return False
-    starts = _shifted(ins, ins.operands[1:], source, ins.shape.dims, known)
-    if starts is None:
-        return False
-    new = Writer(ins.computation).op(
-        "dynamic-slice", source.operands[0], *starts, shape=ins.shape.logical,
-        dynamic_slice_sizes=ins.attrs["dynamic_slice_sizes"],
-    )  # fmt: skip
-    _replace(ins, new)
-    return True
-
-
-def _read_part(ins: Instruction, known: IndexRanges) -> bool:
-    source, slices = ins.operands[0], ins.attrs["slice"]
-    if source.opcode != "dynamic-update-slice" or source.operands[1].shape.dims != ins.shape.dims:
-        return False
-    starts = source.operands[2:]
-    if len(starts) != len(slices) or any(d.stride != 1 for d in slices):
-        return False
-    if any(constant(s) != d.start for s, d in zip(starts, slices, strict=True)):
-        return False
-    _replace(ins, source.operands[1])
-    return True
-
-
-def _shifted(
-    ins: Instruction, starts: tuple[Instruction, ...], part: Instruction, sizes: tuple[int, ...], known: IndexRanges
-) -> list[Instruction] | None:
-    """Return the starts in an array of a slice that starts inside a static slice of it; None if it might be clamped."""
-    if len(starts) != len(sizes):
-        return None
-    write = Writer(ins.computation)
-    shifted = []
-    for start, size, dim, n in zip(starts, sizes, part.attrs["slice"], part.shape.dims, strict=True):
-        found = known.of(start)
-        if found is None or found[0] < 0 or found[1] > n - size:
-            return None
-        shifted.append(start if not dim.start else write.op("add", start, _constant(ins.computation, start, dim.start)))
-    return shifted
-
-
-def _write(ins: Instruction, known: IndexRanges) -> bool:
-    target, new, *starts = ins.operands
-    if target.opcode == "dynamic-update-slice" and len(target.users) == 1:
-        is_same = target.operands[1].shape.dims == new.shape.dims
-        if is_same and _same_starts(tuple(starts), target.operands[2:]):
-            ins.computation.replace_operand(ins, 0, target.operands[0])
-            return True
-    if new.opcode != "dynamic-update-slice" or new.operands[0].opcode != "slice":
-        return False
-    part = new.operands[0]
-    slices = part.attrs["slice"]
-    source = part.operands[0]
-    is_back = source is target or _differs_inside(source, target, part, known)
-    if not is_back or len(starts) != len(slices) or any(d.stride != 1 for d in slices) or any(constant(s) != d.start for s, d in zip(starts, slices, strict=True)):
-        return False
-    inner = _shifted(ins, new.operands[2:], part, new.operands[1].shape.dims, known)
-    if inner is None:
-        return False
-    _replace(ins, Writer(ins.computation).op("dynamic-update-slice", source, new.operands[1], *inner))
-    return True
-
-
-def _differs_inside(source: Instruction, target: Instruction, part: Instruction, known: IndexRanges) -> bool:
-    """Return whether an array differs from another inside a static slice alone."""
-    if source.opcode != "dynamic-update-slice" or source.operands[0] is not target:
-        return False
-    update, *starts = source.operands[1:]
-    if len(starts) != len(part.attrs["slice"]):
-        return False
-    for start, size, dim in zip(starts, update.shape.dims, part.attrs["slice"], strict=True):
-        found = known.of(start)
-        if found is None or found[0] < dim.start or found[1] + size > dim.limit:
-            return False
-    return True
-
-
-def _choose(ins: Instruction, known: IndexRanges) -> bool:
-    predicate, inside, outside = ins.operands
-    if inside is outside:
-        _replace(ins, inside)
-        return True
-    for k in (1, 2):
-        inner = ins.operands[k]
-        if inner.opcode == "select" and inner.operands[0] is predicate:
-            ins.computation.replace_operand(ins, k, inner.operands[k])
-            return True
-    if not _is_frame(predicate, inside) or outside.opcode == "broadcast" or inside.operands[0].shape.size == 0:
-        return False
-    write = Writer(ins.computation)
-    starts = [write.constant(p.low, ElementType.S64) for p in inside.attrs["padding"]]
-    _replace(ins, write.op("dynamic-update-slice", outside, inside.operands[0], *starts, shape=ins.shape.logical))
-    return True
-
-
-def _is_frame(predicate: Instruction, padded: Instruction) -> bool:
-    """Return whether a mask holds just where a padded array has elements of its own, which are one box."""
-    if predicate.opcode != "pad" or padded.opcode != "pad" or predicate.attrs["padding"] != padded.attrs["padding"]:
-        return False
-    if predicate.operands[0].shape.dims != padded.operands[0].shape.dims:
-        return False
-    if any(p.interior or p.low < 0 or p.high < 0 for p in padded.attrs["padding"]):
-        return False
-    mask, filler = uniform_value(predicate.operands[0]), uniform_value(predicate.operands[1])
-    return mask is not None and filler is not None and bool(mask) and not bool(filler)
-
-
-def _same_starts(a: tuple[Instruction, ...], b: tuple[Instruction, ...]) -> bool:
-    if len(a) != len(b):
-        return False
-    return all(x is y or (constant(x) is not None and constant(x) == constant(y)) for x, y in zip(a, b, strict=True))
-
-
-_PLACES = {"slice": _read_part, "dynamic-slice": _read, "dynamic-update-slice": _write, "select": _choose}

@@ -26,7 +26,7 @@ MAX_ARRAYS = 16  # arrays in a list
 _LEAVES = frozenset({"parameter", "constant"})
 _COMMENT = re.compile(r"/\*.*?\*/")
 _DEFINITION = "static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {"
-_LOOPS = frozenset({KernelKind.SMALL_LOOP, KernelKind.LANE_LOOP})
+_LOOPS = frozenset({KernelKind.SMALL_LOOP, KernelKind.LANE_LOOP, KernelKind.LOOP_NEST})
 _HEAVY = frozenset({"dot", "convolution", "single"})  # kinds of groups; their module imports this one
 _NONE: Mapping[Any, int] = {}
 

@@ -87,6 +87,8 @@ class KernelKind(StrEnum):
     LAPACK = "lapack"
     LOOP = "loop"
     """Element-wise instructions."""
+    LOOP_NEST = "loop nest"
+    """A whole while loop with its arrays in memory, and the loops and branches inside it."""
     LU = "lu"
     PYTHON = "python (slow)"
     QR = "qr"

@@ -65,7 +65,7 @@ class _Nest:
         bodies = [self.scope.body, *self.scope.bodies]
         loops = tuple(LoopListing(b) for b in bodies)
         kernel = Kernel(
-            text, cost=self.scope.cost, kind=KernelKind.SMALL_LOOP, loops=loops, scratch=self.state.scratch_bytes
+            text, cost=self.scope.cost, kind=KernelKind.LOOP_NEST, loops=loops, scratch=self.state.scratch_bytes
         )
         pairs = tuple((w, self.targets[n]) for w, n in enumerate(self.updated) if n in self.targets)
         return Step(kernel, self.reads.values, writes, must_alias=pairs, context=True)

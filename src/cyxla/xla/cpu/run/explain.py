@@ -198,6 +198,7 @@ _WORDS: dict[GroupKind, Callable[[Group], str]] = {
 }
 _LOOPS = {
     KernelKind.SMALL_LOOP: "all iterations of the while run in one kernel, with the state in locals",
+    KernelKind.LOOP_NEST: "all iterations of the while run in one kernel, with its arrays updated in place",
     KernelKind.LANE_LOOP: "each block of elements runs through all iterations of the while, in the L1 cache",
 }
 

@@ -7,9 +7,12 @@ import numpy as np
 import cyxla
 from cyxla.types import ElementType as E
 from cyxla.types import Literal, Shape
+from cyxla.xla.evaluator import evaluate
 from cyxla.xla.hlo import HloModule, infer_shape
 from cyxla.xla.hlo.attributes import ConvDims, PaddingDim, SliceDim, WindowDim
 from cyxla.xla.hlo.reshape_groups import reshape_groups
+from cyxla.xla.passes.dynamic import pad_dynamic
+from cyxla.xla.passes.engine.clone import clone
 
 MAX_ELEMENTS = 600
 SIZE = Shape.array(E.S32)
@@ -219,8 +222,17 @@ def reshape(w):
         if any(x.shape.dynamic[d] for d in group.operand):
             if not group.result:
                 return
-            flags[w.choice(group.result)] = True
-    w.add("reshape", [x], declared=x.shape.with_dims(dims, flags))
+            for _ in range(int(w.choice([1, 1, 2, 3]))):
+                flags[w.choice(group.result)] = True
+    stated = [d for d, flag in enumerate(flags) if flag]
+    inferred = {"inferred_dimension": w.choice(stated)} if stated and w.chance(0.2) else {}
+    w.add("reshape", [x], inferred, declared=x.shape.with_dims(dims, flags))
+
+
+def bitcast(w):
+    x = w.pick(lambda s: s.rank > 0 and s.dtype is E.S32)
+    if x is not None:
+        w.add("bitcast", [x], declared=x.shape.with_dims([*x.shape.dims, 1], [*x.shape.dynamic, False]))
 
 
 def set_size(w):
@@ -265,6 +277,41 @@ def dynamic_update_slice(w):
         and all(n <= m for n, m in zip(v.shape.dims, x.shape.dims, strict=True))
     ]
     w.add("dynamic-update-slice", [x, w.choice(fitting), *starts(w, x.shape.rank)])
+
+
+def push(w):
+    """Write an update at a run-time index, perhaps two, and set sizes, perhaps larger ones."""
+    x = w.pick(ranked)
+    if x is None:
+        return
+    for _ in range(int(w.choice([1, 1, 2]))):
+        dims = [int(w.rng.integers(1, n + 1)) if n else 0 for n in x.shape.dims]
+        flags = [bool(w.chance(0.3)) for _ in dims]
+        update = w.parameter(x.shape.with_dims(dims, flags))
+        x = w.add("dynamic-update-slice", [x, update, *starts(w, x.shape.rank)], keep=w.chance(0.5))
+    for _ in range(int(w.choice([1, 1, 2, 3]))):
+        d = int(w.rng.integers(x.shape.rank))
+        flags = [f or k == d for k, f in enumerate(x.shape.dynamic)]
+        declared = x.shape.with_dims(x.shape.dims, flags)
+        x = w.add("set-dimension-size", [x, w.choice(w.sizes)], {"dimensions": (d,)}, declared=declared)
+
+
+def unstated(w):
+    """State fewer or more dimensions as dynamic than have a size of their own, and use the array."""
+    x = w.pick(lambda s: number(s) and s.is_dynamic)
+    if x is None:
+        return
+    y = w.c.add("negate", [x], shape=x.shape.static)
+    z = w.constant(3, x.shape.dtype)
+    full = w.c.add("broadcast", [z], {"dimensions": ()}, shape=x.shape)
+    w.keep(w.c.add(w.choice(["add", "maximum"]), [w.choice([x, y]), w.choice([y, full])], shape=x.shape))
+
+
+def topk(w):
+    x = w.pick(lambda s: number(s) and s.rank > 0)
+    if x is not None:
+        k = int(w.rng.integers(0, x.shape.dims[-1] + 1))
+        w.elements(w.add("topk", [x], {"k": k, "largest": bool(w.chance(0.5))}, keep=False))
 
 
 def reduction(w, x):
@@ -386,7 +433,10 @@ def scatter(w):
         "scatter_dims_to_operand_dims": (0,),
         "index_vector_dim": 1,
     }
-    w.add("scatter", [x, i, w.choice(fitting)], attrs, called=[w.combiner(w.choice(["add", "maximum"]), E.S32)])
+    combiner = w.combiner(w.choice(["add", "maximum", "subtract"]), E.S32)
+    if w.chance(0.3):
+        combiner.root = combiner.parameters[1]
+    w.add("scatter", [x, i, w.choice(fitting)], attrs, called=[combiner])
 
 
 def dot(w):
@@ -420,6 +470,30 @@ def convolution(w):
     labels = ConvDims(0, 1, (2,), 0, 1, (2,), 0, 1, (2,))
     cut = (window(w, x)[2]._replace(size=size, window_dilation=1),)
     w.add("convolution", [x, w.parameter(shape)], {"window": cut, "dim_labels": labels})
+
+
+def grouped_convolution(w):
+    x = w.pick(lambda s: integers(s) and s.rank == 3 and s.dims[1] > 1 and not s.dynamic[1])
+    if x is None:
+        return
+    features, size = x.shape.dims[1], int(w.rng.integers(1, min(3, x.shape.dims[2]) + 1))
+    labels = ConvDims(0, 1, (2,), 0, 1, (2,), 0, 1, (2,))
+    cut = (window(w, x)[2]._replace(size=size, window_dilation=1),)
+    attrs = {"window": cut, "dim_labels": labels, "feature_group_count": features}
+    w.add("convolution", [x, w.parameter(Shape.array(E.S32, (1, features, size)))], attrs)
+
+
+def dynamic_convolution(w):
+    x = w.pick(lambda s: integers(s) and s.rank == 3 and s.dynamic[2])
+    if x is None:
+        return
+    size, stride, dilation = (int(w.rng.integers(1, 4)) for _ in range(3))
+    count = -(-x.shape.dims[2] // stride)
+    kernel = w.parameter(Shape.array(E.S32, (x.shape.dims[1], 2, size), dynamic=[bool(w.chance(0.3)), False, False]))
+    shape = x.shape.with_dims((x.shape.dims[0], 2, count), (x.shape.dynamic[0], False, True))
+    attrs = {"window": (WindowDim(size, stride=stride, window_dilation=dilation),), "padding_type": "PADDING_SAME",
+             "dim_labels": ConvDims(0, 1, (2,), 0, 1, (2,), 0, 1, (2,)), "custom_call_target": "DynamicConvolutionForward"}  # fmt: skip
+    w.keep(w.c.add("custom-call", [x, kernel], attrs, shape=shape))
 
 
 def custom_calls(w):
@@ -507,10 +581,37 @@ def scan(w):
     w.elements(w.add("scan", [x, w.constant(2)], attrs, called=[w.function("step", [one, one], step)], keep=False))
 
 
+def scan_of_rows(w):
+    """Scan slices of dynamic sizes with a carry whose sizes may change."""
+    x = w.pick(lambda s: integers(s) and s.rank > 1)
+    if x is None:
+        return
+    along = int(w.rng.integers(x.shape.rank))
+    kept = [d for d in range(x.shape.rank) if d != along]
+    row = x.shape.with_dims([x.shape.dims[d] for d in kept], [x.shape.dynamic[d] for d in kept])
+    flags = [f or bool(w.chance(0.3)) for f in row.dynamic]
+    carry = row.with_dims(row.dims, flags)
+
+    def step(c, a, b):
+        s = c.add("add", [c.add("add", [b, b], shape=carry), a], shape=carry)
+        after = s
+        for d in (d for d, is_dynamic in enumerate(flags) if is_dynamic):
+            if w.chance(0.3):
+                size = c.add("get-dimension-size", [s], {"dimensions": (d,)}, shape=SIZE)
+                less = c.add("subtract", [size, w.constant(1, c=c)], shape=SIZE)
+                after = c.add("set-dimension-size", [after, less], {"dimensions": (d,)}, shape=carry)
+        return c.add("tuple", [s, after], shape=Shape.tuple([carry, carry]))
+
+    attrs = {"dimensions": (along,), "num_carries": 1, "is_reverse": bool(w.chance(0.5))}
+    operands = [x, w.parameter(carry)]
+    w.elements(w.add("scan", operands, attrs, called=[w.function("rows", [row, carry], step)], keep=False))
+
+
 STEPS = [
     unary, binary, binary, select, divide, convert, broadcast, transpose, reverse, slice_, pad, concatenate, reshape, reshape,
     set_size, set_size, get_size, dynamic_slice, dynamic_update_slice, reduce, reduce, arg_extreme, reduce_window,
     select_and_scatter, sort, gather, scatter, dot, convolution, custom_calls, iota, call, conditional, loop, scan,
+    bitcast, push, push, unstated, topk, grouped_convolution, dynamic_convolution, scan_of_rows,
 ]  # fmt: skip
 
 
@@ -543,6 +644,12 @@ def random_arguments(module, rng, kind):
     return args
 
 
+def compare(got, want):
+    for g, w in zip(got, want, strict=True):
+        assert (g.dtype, g.shape) == (w.dtype, w.shape)
+        np.testing.assert_array_equal(g, w)
+
+
 def check(seed, length):
     """Compare both platforms on arguments of several sizes."""
     module = random_bounded(seed, length)
@@ -551,6 +658,40 @@ def check(seed, length):
     rng = np.random.default_rng(seed)
     for kind in ("empty", "one", "full", "any", "any", "any"):
         args = random_arguments(module, rng, kind)
-        for got, want in zip(compiled(*args), oracle(*args), strict=True):
-            assert (got.dtype, got.shape) == (want.dtype, want.shape)
-            np.testing.assert_array_equal(got, want)
+        compare(compiled(*args), oracle(*args))
+
+
+def check_padded(seed, length):
+    """Compare a program of padded arrays, evaluated with arbitrary padding, with the program itself."""
+    module = random_bounded(seed, length)
+    module.verify()
+    padded, oracle = clone(module), cyxla.compile(module, platform="interpreter")
+    pad_dynamic.run(padded)
+    padded.verify()
+    rng = np.random.default_rng(seed)
+    for kind in ("empty", "one", "full", "any", "any", "any"):
+        args = random_arguments(module, rng, kind)
+        packed = [packed_argument(a, p.shape, rng) for a, p in zip(args, module.parameters, strict=True)]
+        got = evaluate(padded, packed)
+        shapes = module.entry.root.shape.elements
+        compare([present(g, s) for g, s in zip(got, shapes, strict=True)], oracle(*args))
+
+
+def packed_argument(array, shape, rng):
+    """Return an array in arbitrary padding, and its sizes."""
+    if not shape.is_dynamic:
+        return array
+    whole = rng.integers(-9, 99, shape.dims).astype(array.dtype)
+    if array.dtype.kind == "f":
+        whole[rng.random(shape.dims) < 0.3] = np.nan
+    whole[tuple(map(slice, array.shape))] = array
+    return (whole, *(np.int32(n) for n, m in zip(array.shape, shape.dynamic, strict=True) if m))
+
+
+def present(packed, shape):
+    """Return the present elements of a padded result."""
+    if not shape.is_dynamic:
+        return packed
+    whole, *sizes = packed
+    rest = iter(sizes)
+    return whole[tuple(slice(int(next(rest)) if m else None) for m in shape.dynamic)]

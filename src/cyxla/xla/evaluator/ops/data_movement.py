@@ -49,6 +49,11 @@ def reshape(ev: Evaluation, ins: Instruction, x: Array) -> Array:
     """Change the sizes; elements keep their row-major order."""
     if not ins.shape.rank and not ins.operands[0].shape.rank:
         return x  # in a vectorised computation of scalars
+    return _reshaped(ins, x)
+
+
+def _reshaped(ins: Instruction, x: Array) -> Array:
+    """Return an array of the present sizes in the shape of an instruction."""
     if x.size == ins.shape.size:
         return x.reshape(ins.shape.dims)
     operand = ins.operands[0].shape
@@ -98,7 +103,8 @@ def bitcast(ev: Evaluation, ins: Instruction, x: Array) -> Array:
     """Reinterpret the operand's memory, which is in the layout of the operand, in the result's layout."""
     source, target = ins.operands[0].shape, ins.shape
     if source.is_dynamic and _keeps_order(source, target):
-        return reshape(ev, ins, bitcast_array(x, target.dtype))
+        bits: Array = bitcast_array(x, target.dtype)
+        return _reshaped(ins, bits)
     memory = x.transpose(source.minor_to_major[::-1]).reshape(-1)
     if source.dtype is not target.dtype:
         memory = _reinterpret(memory, target.dtype)
@@ -209,7 +215,9 @@ def dynamic_update_slice(ev: Evaluation, ins: Instruction, x: Array, update: Arr
 
 def _whole(ins: Instruction, x: Array) -> Array:
     """Return an array of the bounds, with zeros beyond the present sizes but for what was written there."""
-    return x.whole if isinstance(x, Written) and may_grow(ins) else zero_extended(x, range(x.ndim), ins.operands[0].shape)
+    return (
+        x.whole if isinstance(x, Written) and may_grow(ins) else zero_extended(x, range(x.ndim), ins.operands[0].shape)
+    )
 
 
 def _block(dims: Sequence[int], sizes: Sequence[int], starts: Sequence[Array]) -> tuple[slice, ...]:

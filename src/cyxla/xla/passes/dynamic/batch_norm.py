@@ -8,7 +8,7 @@ from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.passes.dynamic.packing import Bounded, Value
 from cyxla.xla.passes.dynamic.padder import Padder, Sizes, pads
-from cyxla.xla.passes.expand.batch_norm import RESULTS, BatchNorm
+from cyxla.xla.passes.engine.batch_norm import RESULTS, BatchNorm
 
 
 @pads(*RESULTS)
@@ -16,9 +16,9 @@ def batch_norm(pad: Padder, ins: Instruction, *operands: Value) -> Value:
     """Normalise the present elements."""
     arrays, feature = [pad.array(o) for o in operands], int(ins.attrs["feature_index"])
     rank = arrays[0].padded.shape.rank
-    wide = [x for x in arrays if x.padded.shape.dims == arrays[0].padded.shape.dims] if rank > 1 else arrays
+    wide = [x for x in arrays if x.padded.shape.rank == rank]
     sizes: Sizes = pad.common_sizes(wide)
-    columns = [(Bounded(x.padded, {feature: n for n in x.sizes.values()}), feature) for x in arrays if x not in wide]
+    columns = [(x, 0) for x in arrays if x.padded.shape.rank != rank]
     of_feature = pad.common_size([(Bounded(arrays[0].padded, sizes), feature), *columns])
     if of_feature is not None:
         sizes[feature] = of_feature

@@ -15,7 +15,9 @@ from cyxla.xla.passes.dynamic.padder import Padder, pads, refuse
 from cyxla.xla.passes.dynamic.sorting import choose
 
 _EVALUATOR: Final = "cyxla.xla.evaluator"
-_SAME_SIZES: Final = frozenset((*IDENTITIES, *(f"{dialect}.{name}" for dialect in ("mhlo", "chlo") for name in ELEMENTWISE)))
+_SAME_SIZES: Final = frozenset(
+    (*IDENTITIES, *(f"{dialect}.{name}" for dialect in ("mhlo", "chlo") for name in ELEMENTWISE))
+)
 
 
 @pads("custom-call")

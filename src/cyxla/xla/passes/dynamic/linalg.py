@@ -5,7 +5,7 @@ from __future__ import annotations
 from cyxla.types import ElementType
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.passes.dynamic.packing import Bounded, Value
-from cyxla.xla.passes.dynamic.padder import Padder, pads
+from cyxla.xla.passes.dynamic.padder import Padder, Sizes, pads
 
 
 @pads("fft")
@@ -28,15 +28,15 @@ def cholesky(pad: Padder, ins: Instruction, operand: Value) -> Value:
 def triangular_solve(pad: Padder, ins: Instruction, a: Value, b: Value) -> Value:
     """Solve the present system, continued by the identity and zeros."""
     x, y = _square(pad, pad.array(a)), pad.array(b)
-    rank = y.padded.shape.rank
-    batch = range(rank - 2)
-    along = rank - 2 if ins.attrs["left_side"] else rank - 1
-    size = pad.common_size([(Bounded(x.padded, {along: n for d, n in x.sizes.items() if d == rank - 1}), along), (y, along)])
-    both = pad.common_sizes([Bounded(v.padded, {d: v.sizes[d] for d in batch if d in v.sizes}) for v in (x, y)])
-    sizes = {**{d: n for d, n in y.sizes.items() if d not in batch}, **both}
-    if size is not None:
-        sizes[along] = size
-        x = Bounded(x.padded, {rank - 2: size, rank - 1: size})
+    row, column = y.padded.shape.rank - 2, y.padded.shape.rank - 1
+    along = row if ins.attrs["left_side"] else column
+    sizes: Sizes = dict(y.sizes)
+    for d in (*range(row), along):
+        size = pad.common_size([(x, d if d < row else column), (y, d)])
+        if size is not None:
+            sizes[d] = size
+    if along in sizes:
+        x = Bounded(x.padded, {row: sizes[along], column: sizes[along]})
     right = pad.masked(Bounded(y.padded, sizes), [along], pad.constant(0, y.padded.shape.dtype))
     return Bounded(pad.copy(ins, [_continued(pad, x), right]), sizes)
 
@@ -44,7 +44,7 @@ def triangular_solve(pad: Padder, ins: Instruction, a: Value, b: Value) -> Value
 def _square(pad: Padder, x: Bounded) -> Bounded:
     """Give both dimensions of matrices the lesser of their sizes."""
     row, column = x.padded.shape.rank - 2, x.padded.shape.rank - 1
-    size = pad.common_size([(x, row), (Bounded(x.padded, {row: n for d, n in x.sizes.items() if d == column}), row)])
+    size = pad.common_size([(x, row), (x, column)])
     return x if size is None else Bounded(x.padded, {**x.sizes, row: size, column: size})
 
 

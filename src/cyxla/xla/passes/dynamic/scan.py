@@ -38,7 +38,10 @@ class _Scan:
         shapes = root.elements if root.is_tuple else (root,)
         self.out_shapes = shapes[: len(shapes) - carried]
         self.length = pad.common_size([(x, self.along) for x in arrays[:split]])
-        self.scanned = [pad.array(pad.conform(self._beside(x), s, ins)) for x, s in zip(arrays, self.slice_shapes)]
+        self.scanned = [
+            pad.array(pad.conform(self._beside(x), s, ins))
+            for x, s in zip(arrays[:split], self.slice_shapes, strict=True)
+        ]
         carries = zip(arrays[split:], self.carry_shapes, strict=True)
         self.carries = [pad.array(pad.conform(x, s, ins)) for x, s in carries]
         self.padded = [x.padded for x in arrays]
@@ -63,10 +66,14 @@ class _Scan:
         results = list(pad.elements(both)) if shape.is_tuple else [both]
         sizes = iter([pad.anchor(r) for r in results[len(leaves) :]])
         outs, carries = results[: len(self.out_shapes)], results[len(self.out_shapes) : len(leaves)]
-        values: list[Value] = [Bounded(pad.anchor(r), _named(s, sizes)) for r, s in zip(carries, self.carry_shapes)]
+        values: list[Value] = [
+            Bounded(pad.anchor(r), _named(s, sizes)) for r, s in zip(carries, self.carry_shapes, strict=True)
+        ]
         for x in self.scanned:
             _named_dims(x.sizes, sizes)
-        values = [Bounded(pad.anchor(r), self._stacked(_named(s, sizes))) for r, s in zip(outs, self.out_shapes)] + values
+        values = [
+            Bounded(pad.anchor(r), self._stacked(_named(s, sizes))) for r, s in zip(outs, self.out_shapes, strict=True)
+        ] + values
         return tuple(values) if ins.shape.is_tuple else values[0]
 
     def _stacked(self, sizes: Sizes) -> Sizes:
@@ -100,8 +107,14 @@ class _Scan:
         arrays = len(self.scanned) + len(self.carries)
         values, numbers = parts[:arrays], parts[arrays:]
         sizes = iter(numbers)
-        carries = [Bounded(v, _named_dims(x.sizes, sizes)) for v, x in zip(values[len(self.scanned) :], self.carries)]
-        slices = [Bounded(v, _named_dims(x.sizes, sizes)) for v, x in zip(values, self.scanned)]
+        carries = [
+            Bounded(v, _named_dims(x.sizes, sizes))
+            for v, x in zip(values[len(self.scanned) :], self.carries, strict=True)
+        ]
+        slices = [
+            Bounded(v, _named_dims(x.sizes, sizes))
+            for v, x in zip(values[: len(self.scanned)], self.scanned, strict=True)
+        ]
         least = [_named(s, sizes) for s in self.out_shapes]
         results = self._results_of_step(pad, [*slices, *carries])
         outs, after = results[: len(self.out_shapes)], results[len(self.out_shapes) :]
@@ -112,7 +125,10 @@ class _Scan:
         ]
         kept = [*[x.padded for x in after], *new_sizes]
         if present is not None:
-            kept = [_chosen(pad, present, new, old) for new, old in zip(kept, [*values[len(slices) :], *numbers], strict=True)]
+            kept = [
+                _chosen(pad, present, new, old)
+                for new, old in zip(kept, [*values[len(slices) :], *numbers], strict=True)
+            ]
         both = [*[x.padded for x in outs], *kept]
         if len(both) == 1 and not self.step.root.shape.is_tuple:
             return both[0]

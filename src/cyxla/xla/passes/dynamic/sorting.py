@@ -63,24 +63,24 @@ def choose(pad: Padder, ins: Instruction, x: Bounded, *, largest: bool) -> tuple
     chosen = pad.elements(pad.copy(ins, [pad.masked(x, [last], behind)]))
     size = {last: x.sizes[last]}
     zeros = [pad.constant(0, pad.anchor(e).shape.dtype) for e in chosen]
-    return tuple([
-        Bounded(pad.masked(Bounded(pad.anchor(e), size), [last], zero), kept)
-        for e, zero in zip(chosen, zeros, strict=True)
-    ])
+    return tuple(
+        [
+            Bounded(pad.masked(Bounded(pad.anchor(e), size), [last], zero), kept)
+            for e, zero in zip(chosen, zeros, strict=True)
+        ]
+    )
 
 
 def _behind(dtype: ElementType, *, largest: bool) -> Any:
     """Return an element that no other is behind, in total order."""
-    bits = np.arange(256, dtype=np.uint8)
-    size = dtype.numpy_dtype.itemsize
-    if dtype.is_integer or size == 1:
-        values = bits.view(dtype.numpy_dtype) if size == 1 else _extremes(dtype)
+    kind = np.dtype(dtype.numpy_dtype)
+    if dtype.is_integer and kind.itemsize > 1:
+        limits = np.iinfo(kind)
+        values = np.array([limits.min, limits.max], kind)
+    elif kind.itemsize == 1:
+        values = np.arange(256, dtype=np.uint8).view(kind)
     else:  # NaNs with all bits set, and such without a sign
-        values = np.array([[0xFF] * size, [0xFF] * (size - 1) + [0x7F]], np.uint8).view(dtype.numpy_dtype).reshape(-1)
+        ones = [0xFF] * (kind.itemsize - 1)
+        values = np.array([[*ones, 0xFF], [*ones, 0x7F]], np.uint8).view(kind).reshape(-1)
     keys = total_order_key(values)
     return values[np.argmin(keys) if largest else np.argmax(keys)]
-
-
-def _extremes(dtype: ElementType) -> Any:
-    limits = np.iinfo(dtype.numpy_dtype)
-    return np.array([limits.min, limits.max], dtype.numpy_dtype)

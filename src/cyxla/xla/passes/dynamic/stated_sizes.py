@@ -20,7 +20,7 @@ from cyxla.xla.hlo.reshape_groups import dynamic_result, reshape_groups
 from cyxla.xla.hlo.shape_inference import infer_instruction
 
 # Opcodes whose results have the dynamic dimensions that they state.
-_AS_STATED = frozenset({"parameter", "dynamic-reshape", "bitcast", "custom-call", "infeed", "recv", "rng-bit-generator"})
+_AS_STATED = frozenset({"parameter", "dynamic-reshape", "custom-call", "infeed", "recv", "rng-bit-generator"})
 
 
 def has_dynamic(computation: Computation) -> bool:
@@ -102,13 +102,15 @@ def _broadcast(ins: Instruction) -> Shape:
 
 def _reshape(ins: Instruction) -> Shape:
     operand, shape = ins.operands[0].shape, ins.shape
+    if operand.dtype.bits != shape.dtype.bits:  # a bitcast
+        return shape
     flags = [False] * shape.rank
     for group in reshape_groups(operand.dims, shape.dims):
         if any(operand.dynamic[d] for d in group.operand):
-            d = dynamic_result(group, shape, ins.attrs["inferred_dimension"])
+            d = dynamic_result(group, shape, ins.attrs.get("inferred_dimension"))
             if d is not None:
                 flags[d] = True
-    return shape.logical.with_dims(shape.dims, flags)
+    return shape if flags == list(shape.dynamic) else shape.logical.with_dims(shape.dims, flags)
 
 
 def _while(ins: Instruction) -> Shape:
@@ -123,8 +125,8 @@ def _called(ins: Instruction) -> Shape:
 
 
 _RULES = {
-    "set-dimension-size": _resized, "broadcast": _broadcast, "reshape": _reshape, "while": _while, "call": _called,
-    "conditional": _called, "fusion": _called, "constant": _static, "iota": _static, "rng": _static,
+    "set-dimension-size": _resized, "broadcast": _broadcast, "reshape": _reshape, "bitcast": _reshape, "while": _while,
+    "call": _called, "conditional": _called, "fusion": _called, "constant": _static, "iota": _static, "rng": _static,
 }  # fmt: skip
 
 

@@ -310,7 +310,7 @@ def unstated(w):
 def topk(w):
     x = w.pick(lambda s: number(s) and s.rank > 0)
     if x is not None:
-        k = int(w.rng.integers(0, x.shape.dims[-1] + 1))
+        k = int(w.rng.integers(1, max(x.shape.dims[-1], 1) + 1))
         w.elements(w.add("topk", [x], {"k": k, "largest": bool(w.chance(0.5))}, keep=False))
 
 

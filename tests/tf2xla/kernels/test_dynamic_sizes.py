@@ -121,10 +121,25 @@ READERS: dict[str, tuple[Any, Any]] = {
     "sum of rows": (lambda p: apply_op("Sum", p, _axis(1)), lambda p: p.sum(1)),
     "greatest": (lambda p: apply_op("Max", p, _axis(0, 1)), lambda p: p.max(initial=np.iinfo(np.int64).min)),
     "least": (lambda p: apply_op("Min", p, _axis(-1)), lambda p: p.min(1)),
+    "joined": (lambda p: apply_op("ConcatV2", [p, p + np.int64(1)], np.int32(0)), lambda p: np.concatenate([p, p + 1])),
+    "joined across": (lambda p: apply_op("ConcatV2", [p, p], np.int32(1)), lambda p: np.concatenate([p, p], 1)),
+    "joined with constants": (
+        lambda p: apply_op("ConcatV2", [ROW, p], np.int32(0)),
+        lambda p: np.concatenate([ROW, p]),
+    ),
+    "transposed": (lambda p: apply_op("Transpose", p, _axis(1, 0)), lambda p: p.T),
+    "reversed": (lambda p: apply_op("ReverseV2", p, _axis(0)), lambda p: p[::-1]),
+    "padded": (lambda p: apply_op("PadV2", p, ROOM, np.int64(7)), lambda p: np.pad(p, ROOM, constant_values=7)),
+    "multiplied": (lambda p: apply_op("MatMul", p, p, transpose_a=True), lambda p: p.T @ p),
+    "joined and summed": (
+        lambda p: apply_op("Sum", apply_op("ConcatV2", [p, p], np.int32(0)), _axis(0)),
+        lambda p: 2 * p.sum(0),
+    ),
     "shape": (lambda p: apply_op("Shape", p), lambda p: np.array(p.shape, np.int32)),
     "rank": (lambda p: apply_op("Rank", p), lambda p: np.int32(2)),
     "size": (lambda p: apply_op("Size", p), lambda p: np.int32(p.size)),
 }
+ROW, ROOM = np.array([[9]]), np.array([[1, 2], [0, 1]], np.int32)
 TABLE = np.arange(8, dtype=np.float32).reshape(4, 2) * 1.5
 
 
@@ -136,6 +151,24 @@ def test_users_of_dynamic_sizes(name: str, platform: str) -> None:
     for values in ([0, 1, 0, 2], [1, 1, 1, 1], [0, 0, 0, 0]):
         (found,) = session.run([y], {x: np.array(values, np.float32)})
         np.testing.assert_array_equal(found, expected(np.argwhere(values)), strict=True)
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_places_of_one_element_are_broadcast(platform: str) -> None:
+    """Sizes that are known only at run time broadcast as static ones do."""
+    graph = Graph()
+    with graph.as_default():
+        x, y = (graph.placeholder(DataType.DT_FLOAT, (4,)) for _ in range(2))
+        total = apply_op("Where", x) * np.int64(10) + apply_op("Where", y)
+        table = apply_op("Where", x) + np.arange(4).reshape(4, 1)
+    session = cyxla.Session(graph, jit="on", platform=platform)
+    for a, b in ([1, 0, 0, 0], [0, 1, 1, 1]), ([0, 1, 1, 1], [0, 0, 1, 0]), ([0] * 4, [1, 0, 0, 0]), ([1] * 4, [1] * 4):
+        first, second = np.argwhere(a), np.argwhere(b)
+        feeds = {x.name: np.array(a, np.float32), y.name: np.array(b, np.float32)}
+        (found,) = session.run([total.name], feeds)
+        np.testing.assert_array_equal(found, first * 10 + second, strict=True)
+        if len(first) in (1, 4):
+            np.testing.assert_array_equal(session.run([table.name], feeds)[0], first + np.arange(4)[:, None])
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
@@ -155,7 +188,6 @@ def test_mean_of_a_masked_array(platform: str) -> None:
 
 
 REFUSED: dict[str, Any] = {
-    "joined": lambda p: apply_op("ConcatV2", [p, p], np.int32(0)),
     "sorted": lambda p: apply_op("TopKV2", p, np.int32(1))[0],
     "flattened": lambda p: apply_op("Reshape", apply_op("ExpandDims", p, np.int32(0)), _axis(-1)),
     "gathered from": lambda p: apply_op("GatherV2", p, np.int32(0), np.int32(0)),

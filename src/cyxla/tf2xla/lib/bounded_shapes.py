@@ -15,7 +15,7 @@ from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.geometry.shape_operands import axes_of, axis_of
 from cyxla.core.framework.shape_fns.common import ELEMENTWISE_SHAPES
 from cyxla.tf2xla.lib.dynamic_sizes import is_dynamic, require_static, set_dynamic_size, split_dynamic
-from cyxla.types import ElementType
+from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.values import broadcast_to, iota_along, max_value, min_value, rank_of, scalar, select, sizes_of
@@ -46,15 +46,63 @@ def _with_sizes(x: XlaOp, sizes: Mapping[int, XlaOp]) -> XlaOp:
 
 
 def _elementwise(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
-    """Set the dynamic sizes of broadcast dimensions; if two operands have one, the minimum."""
+    """Broadcast dimensions of one element, and set the dynamic sizes of the result; others that differ are cut."""
     parts = [split_dynamic(x) for x in args]
-    result: XlaOp = kernel(*(padded for padded, _ in parts), **attrs)
+    rank = max((rank_of(padded) for padded, _ in parts), default=0)
     sizes: dict[int, XlaOp] = {}
-    for padded, own_labels in parts:
-        for dimension, size in own_labels.items():
-            position = dimension + rank_of(result) - rank_of(padded)
-            sizes[position] = xla.minimum(sizes[position], size) if position in sizes else size
-    return _with_sizes(result, sizes)
+    for position in range(rank):
+        own = [_size_at(x, of_x, position - rank) for x, of_x in parts]
+        if any(isinstance(n, XlaOp) for n in own):
+            sizes[position] = _broadcast_size(parts, own)
+    repeated = [_repeated(padded, of_x, sizes, rank) for padded, of_x in parts]
+    return _with_sizes(kernel(*repeated, **attrs), sizes)
+
+
+def _size_at(padded: XlaOp, sizes: Mapping[int, XlaOp], position: int) -> XlaOp | int:
+    """Return the size of a dimension, counted from the last; 1 if there is none."""
+    dimension = position + rank_of(padded)
+    return sizes.get(dimension, sizes_of(padded)[dimension]) if dimension >= 0 else 1
+
+
+def _broadcast_size(parts: Sequence[Any], sizes: Sequence[XlaOp | int]) -> XlaOp:
+    """Return the size to which dimensions are broadcast: that of those with other than one element."""
+    builder = next(padded.builder for padded, _ in parts)
+    total = xla.constant(builder, np.int32(1))
+    for size in dict.fromkeys(n for n in sizes if not isinstance(n, int) or n != 1):
+        n = xla.constant(builder, np.int32(size)) if isinstance(size, int) else size
+        lesser, one = xla.minimum(total, n), scalar(total, 1)
+        total = select(xla.eq(total, one), n, select(xla.eq(n, one), total, lesser))
+    return total
+
+
+def _repeated(padded: XlaOp, own: Mapping[int, XlaOp], sizes: Mapping[int, XlaOp], rank: int) -> XlaOp:
+    """Repeat the only element of dynamic dimensions along the bound, where the result has several."""
+    for dimension, size in own.items():
+        to = sizes[dimension + rank - rank_of(padded)]
+        if sizes_of(padded)[dimension] > 1 and to is not size:
+            is_repeated = xla.and_(xla.eq(size, scalar(size, 1)), xla.gt(to, scalar(to, 1)))
+            first = xla.slice_in_dim(padded, 0, 1, 1, dimension)
+            padded = select(is_repeated, broadcast_to(first, sizes_of(padded)), padded)
+    return padded
+
+
+def _padded(result: XlaOp) -> XlaOp:
+    """Return an array whose sizes follow from its operands' with its sizes set."""
+    shape = result.shape
+    sizes = [d for d, flag in enumerate(shape.dynamic) if flag]
+    if not sizes:
+        return result
+    parts = [shape.static, *[Shape.array(ElementType.S32)] * len(shape.dims)]
+    static = xla.custom_call(result.builder, "PadToStatic", [result], Shape.tuple(parts))
+    return _with_sizes(xla.get_tuple_element(static, 0), {d: xla.get_tuple_element(static, d + 1) for d in sizes})
+
+
+@_rule(
+    "Concat", "ConcatV2", "Transpose", "Reverse", "ReverseV2", "Pad", "PadV2", "MatMul", "BatchMatMul", "BatchMatMulV2"
+)
+def _of_any_size(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
+    """Call a kernel whose instructions take dynamic sizes themselves."""
+    return _padded(kernel(*args, **attrs))
 
 
 def rule_of(op: str) -> Rule | None:

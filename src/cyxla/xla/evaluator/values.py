@@ -102,11 +102,11 @@ class Written(np.ndarray[Any, Any]):
 
     Attributes
     ----------
-    whole : array
-        Array of the bounds.
+    whole : array or None
+        Array of the bounds; None for a part of such an array, whose elements beyond are zeros.
     """
 
-    whole: Array
+    whole: Array | None = None
 
     @staticmethod
     def of(whole: Array, dims: Iterable[int]) -> Written:
@@ -114,6 +114,11 @@ class Written(np.ndarray[Any, Any]):
         part = whole[tuple(map(slice, dims))].view(Written)
         part.whole = whole
         return part
+
+
+def whole_of(x: Array) -> Array | None:
+    """Return the array of the bounds, if its elements beyond the present sizes are known."""
+    return x.whole if isinstance(x, Written) else None
 
 
 def zero_extended(x: Array, dims: Iterable[int], shape: Shape) -> Array:

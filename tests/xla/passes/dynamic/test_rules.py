@@ -9,6 +9,8 @@ from cyxla.errors import ShapeError, UnimplementedError
 from cyxla.xla.hlo import parse_module
 from cyxla.xla.passes.dynamic import pad_dynamic
 
+# ruff: noqa: E501  programs read best a line at a time
+
 X, Y, Z = "x = f32[<=6,4] parameter(0)", "y = f32[<=6,4] parameter(1)", "z = f32[] constant(0)"
 V = "v = f32[<=12] parameter(0)"
 SPD = (

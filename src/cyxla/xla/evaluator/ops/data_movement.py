@@ -15,7 +15,7 @@ from cyxla.types import UNBOUNDED, ElementType, Shape
 from cyxla.xla.evaluator.evaluation import Evaluation
 from cyxla.xla.evaluator.numerics.conversion import bitcast_array, convert_array
 from cyxla.xla.evaluator.registry import evaluates
-from cyxla.xla.evaluator.values import Array, Value, Written, array_of, fits, zero_extended
+from cyxla.xla.evaluator.values import Array, Value, Written, array_of, fits, whole_of, zero_extended
 from cyxla.xla.hlo.attributes import PaddingDim
 from cyxla.xla.hlo.growth import is_grown, may_grow
 from cyxla.xla.hlo.instruction import Instruction
@@ -215,9 +215,8 @@ def dynamic_update_slice(ev: Evaluation, ins: Instruction, x: Array, update: Arr
 
 def _whole(ins: Instruction, x: Array) -> Array:
     """Return an array of the bounds, with zeros beyond the present sizes but for what was written there."""
-    return (
-        x.whole if isinstance(x, Written) and may_grow(ins) else zero_extended(x, range(x.ndim), ins.operands[0].shape)
-    )
+    known = whole_of(x) if may_grow(ins) else None
+    return zero_extended(x, range(x.ndim), ins.operands[0].shape) if known is None else known
 
 
 def _block(dims: Sequence[int], sizes: Sequence[int], starts: Sequence[Array]) -> tuple[slice, ...]:
@@ -241,8 +240,9 @@ def set_dimension_size(ev: Evaluation, ins: Instruction, x: Value, size: Value) 
         new_size = min(new_size, bound)
     if not ins.shape.dynamic[along] and new_size != bound:
         raise ShapeError(f"set-dimension-size to {new_size}, but the result is stated as {ins.shape}", where=repr(ins))
-    if isinstance(array, Written) and may_grow(ins):
-        whole = array.whole[tuple(slice(new_size) if d == along else slice(None) for d in range(array.ndim))]
+    known = whole_of(array) if may_grow(ins) else None
+    if known is not None:
+        whole = known[tuple(slice(new_size) if d == along else slice(None) for d in range(array.ndim))]
         sizes = [new_size if d == along else n for d, n in enumerate(array.shape)]
         return Written.of(zero_extended(whole, [along], ins.shape), sizes)
     growth = new_size - array.shape[along]

@@ -80,11 +80,11 @@ def _pad_to_static(ev: Evaluation, ins: Instruction, x: Value) -> Value:
 
 @register_custom_call("DynamicConvolutionForward")
 def _dynamic_convolution_forward(ev: Evaluation, ins: Instruction, x: Value, kernel: Value) -> Value:
-    """Convolve; with PADDING_SAME, dynamic dimensions are padded for their present sizes."""
+    """Convolve; with PADDING_SAME, dimensions are padded for their present sizes."""
     array, a = array_of(x), ins.attrs
-    labels, shape = a["dim_labels"], ins.operands[0].shape
+    labels = a["dim_labels"]
     window = [
-        same_padding(w, array.shape[d]) if shape.dynamic[d] and a["padding_type"] == "PADDING_SAME" else w
+        same_padding(w, array.shape[d]) if a["padding_type"] == "PADDING_SAME" else w
         for w, d in zip(a["window"] or (), labels.input_spatial, strict=True)
     ]
     left, right = cut_to_common(array, array_of(kernel), [(labels.input_feature, labels.kernel_input_feature)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cyxla.xla.evaluator.targets.built_in import same_padding
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.attributes import ConvDims, PaddingDim, Window, WindowDim
 from cyxla.xla.passes.dynamic.packing import Bounded, Value
@@ -79,8 +80,10 @@ def dynamic_convolution_forward(pad: Padder, ins: Instruction, lhs: Value, rhs: 
         refuse(ins, "its padding_type is neither PADDING_VALID nor PADDING_SAME, or its input is dilated")
     _check_convolution(ins, labels, image, kernel)
     counts: Sizes = {}
-    for k, d in enumerate(labels.input_spatial):
-        if d in image.sizes and padding == "PADDING_SAME":
+    for k, d in enumerate(labels.input_spatial if padding == "PADDING_SAME" else ()):
+        if d not in image.sizes:
+            window[k] = same_padding(window[k], image.padded.shape.dims[d])
+        else:
             out = labels.output_spatial[k]
             image, counts[out] = _same_padded(pad, image, d, window[k], ins.shape.dims[out])
             window[k] = window[k]._replace(padding_low=0, padding_high=0)

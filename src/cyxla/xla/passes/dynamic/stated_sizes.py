@@ -113,6 +113,44 @@ def _reshape(ins: Instruction) -> Shape:
     return shape if flags == list(shape.dynamic) else shape.logical.with_dims(shape.dims, flags)
 
 
+def _joint(ins: Instruction) -> Shape:
+    """Return results that all have the dynamic dimensions of each."""
+    shape = infer_instruction(ins)
+    if not shape.is_tuple:
+        return shape
+    every = [any(flags) for flags in zip(*(e.dynamic for e in shape.elements), strict=True)]
+    return Shape.tuple([e.with_dims(e.dims, every) for e in shape.elements])
+
+
+def _batch_norm(ins: Instruction) -> Shape:
+    """Return the shape with the features of any operand, and the other dimensions of arrays and gradients."""
+    feature, shape = int(ins.attrs["feature_index"]), ins.shape
+    rank = ins.operands[0].shape.rank
+    wide = [o.shape.dynamic for o in ins.operands if o.shape.rank == rank]
+    flags = [any(own) for own in zip(*wide, strict=True)]
+    flags[feature] = flags[feature] or any(o.shape.is_dynamic for o in ins.operands if o.shape.rank != rank)
+    first, *columns = shape.elements if shape.is_tuple else (shape,)
+    results = [
+        first.logical.with_dims(first.dims, flags),
+        *(c.logical.with_dims(c.dims, flags[feature : feature + 1]) for c in columns),
+    ]
+    return Shape.tuple(results) if shape.is_tuple else results[0]
+
+
+def _solution(ins: Instruction) -> Shape:
+    """Return the shape of a right-hand side with the dynamic batch and order of the system."""
+    (a, b), rank = (o.shape for o in ins.operands), ins.shape.rank
+    flags = [m or (o and d < rank - 2) for d, (m, o) in enumerate(zip(b.dynamic, a.dynamic, strict=True))]
+    along = rank - 2 if ins.attrs["left_side"] else rank - 1
+    flags[along] = flags[along] or any(a.dynamic[-2:])
+    return ins.shape.logical.with_dims(ins.shape.dims, flags)
+
+
+def _square(ins: Instruction) -> Shape:
+    *batch, rows, columns = ins.operands[0].shape.dynamic
+    return ins.shape.logical.with_dims(ins.shape.dims, [*batch, rows or columns, rows or columns])
+
+
 def _while(ins: Instruction) -> Shape:
     return _union(_union(ins.shape, ins.operands[0].shape), ins.called[0].root.shape)
 
@@ -126,6 +164,8 @@ def _called(ins: Instruction) -> Shape:
 
 _RULES = {
     "set-dimension-size": _resized, "broadcast": _broadcast, "reshape": _reshape, "bitcast": _reshape, "while": _while,
+    "sort": _joint, "scatter": _joint, "cholesky": _square, "triangular-solve": _solution,
+    "batch-norm-training": _batch_norm, "batch-norm-inference": _batch_norm, "batch-norm-grad": _batch_norm,
     "call": _called, "conditional": _called, "fusion": _called, "constant": _static, "iota": _static, "rng": _static,
 }  # fmt: skip
 

@@ -170,6 +170,11 @@ CASES = {
     "stated too late": f"{V} a = f32[12] negate(v) b = f32[12] add(a, v) ROOT r = f32[<=12] copy(b)",
     "called": f"{X} y = f32[6,4] call(x), to_apply=stated ROOT r = f32[<=6,4] copy(y)",
     "bitcast": f"{V} a = f32[<=3,4] bitcast(v) ROOT r = s32[<=3,4] bitcast(a)",
+    "sort of a dynamic and a static array": "x = f32[<=6] parameter(0) y = f32[6] parameter(1) "
+    "ROOT r = (f32[<=6], f32[<=6]) sort(x, y), dimensions={0}, is_stable=true, to_apply=before",
+    "static convolution with padding for its size": "x = f32[<=8] parameter(0) i = f32[1,1,8] iota(), iota_dimension=2 k = f32[1,1,3] parameter(1) "
+    "c = f32[1,1,<=8] custom-call(i, k), window={size=3}, dim_labels=bf0_oi0->bf0, padding_type=PADDING_SAME, "
+    'custom_call_target="DynamicConvolutionForward" d = f32[8] reshape(c) ROOT r = f32[<=8] add(d, x)',
     # transforms
     "FFT of a batch": "x = c64[<=3,4] parameter(0) ROOT r = c64[<=3,4] fft(x), fft_type=FFT, fft_length={4}",
     "FFT of rows": "x = f32[<=3,<=6] parameter(0) ROOT r = c64[<=3,4] fft(x), fft_type=RFFT, fft_length={6}",
@@ -210,6 +215,8 @@ CASES = {
     "ROOT r = (f32[<=4,<=5], f32[<=4]) scan(x, c), dimensions={1}, num_carries=1, is_reverse=true, to_apply=step_of_rows",
     "scan that shrinks": "x = f32[<=3] parameter(0) c = f32[<=4] parameter(1) "
     "ROOT r = (f32[<=3,<=4], f32[<=4]) scan(x, c), dimensions={0}, num_carries=1, to_apply=shrinking_step",
+    "scan of static rows": "c = f32[<=4] parameter(0) x = f32[3,4] iota(), iota_dimension=1 "
+    "ROOT r = (f32[3,<=4], f32[<=4]) scan(x, c), dimensions={0}, num_carries=1, to_apply=step_of_rows",
     # convolutions
     "convolution of a batch by groups": "x = f32[<=3,4,8] parameter(0) k = f32[4,1,3] parameter(1) ROOT r = f32[<=3,4,6] "
     "convolution(x, k), window={size=3}, dim_labels=bf0_oi0->bf0, feature_group_count=4",
@@ -229,6 +236,8 @@ CASES = {
 }
 FUNCTIONS = """
 stated { x = f32[<=6,4] parameter(0) ROOT y = f32[6,4] add(x, x) }
+before { a = f32[] parameter(0) b = f32[] parameter(1) c = f32[] parameter(2) d = f32[] parameter(3)
+  ROOT r = pred[] compare(a, b), direction=LT }
 greater { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = pred[] compare(a, b), direction=GT }
 step_of_rows { x = f32[<=4] parameter(0) c = f32[<=4] parameter(1) s = f32[<=4] subtract(x, c)
   ROOT t = (f32[<=4], f32[<=4]) tuple(s, s) }

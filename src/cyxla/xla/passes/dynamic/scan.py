@@ -8,7 +8,7 @@ from typing import Any
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo import Computation, Instruction
 from cyxla.xla.passes.dynamic.packing import SIZE, Bounded, Value, dynamic_dims
-from cyxla.xla.passes.dynamic.padder import Padder, Sizes, pads
+from cyxla.xla.passes.dynamic.padder import Padder, Sizes, pads, refuse
 from cyxla.xla.passes.engine.clone import copy_body
 
 _PRED = Shape.array(ElementType.PRED)
@@ -38,17 +38,20 @@ class _Scan:
         shapes = root.elements if root.is_tuple else (root,)
         self.out_shapes = shapes[: len(shapes) - carried]
         self.length = pad.common_size([(x, self.along) for x in arrays[:split]])
-        self.scanned = [
-            pad.array(pad.conform(self._beside(x), s, ins))
-            for x, s in zip(arrays[:split], self.slice_shapes, strict=True)
-        ]
+        self.scanned = [self._sliced(x, s) for x, s in zip(arrays[:split], self.slice_shapes, strict=True)]
         carries = zip(arrays[split:], self.carry_shapes, strict=True)
         self.carries = [pad.array(pad.conform(x, s, ins)) for x, s in carries]
         self.padded = [x.padded for x in arrays]
 
-    def _beside(self, x: Bounded) -> Bounded:
-        """Return an array with the sizes of a slice, without the dimension that is scanned."""
-        return Bounded(x.padded, {d - (d > self.along): n for d, n in x.sizes.items() if d != self.along})
+    def _sliced(self, x: Bounded, shape: Shape) -> Bounded:
+        """Return an array with the sizes of its slices, which have a shape."""
+        sizes = {d - (d > self.along): n for d, n in x.sizes.items() if d != self.along}
+        if not sizes.keys() <= set(dynamic_dims(shape)):
+            refuse(self.ins, f"its step takes {shape}, where the slices have a dynamic size")
+        return Bounded(
+            x.padded,
+            {d: sizes[d] if d in sizes else self.pad.number(shape.dims[d]) for d in dynamic_dims(shape)},
+        )
 
     def results(self) -> Value:
         """Add the scan, and return its results with their sizes."""

@@ -91,11 +91,13 @@ def _present_sizes(ins: Instruction, x: Array, group: ReshapeGroup) -> list[int]
 
 @evaluates("dynamic-reshape")
 def dynamic_reshape(ev: Evaluation, ins: Instruction, x: Array, *sizes: Array) -> Array:
-    """Reshape to sizes that are operands."""
+    """Reshape to sizes that are operands; of more elements than these hold, the first are taken."""
     new_sizes = tuple(int(n) for n in sizes)
-    if min(new_sizes, default=0) < 0 or prod(new_sizes) != x.size or not fits(new_sizes, ins.shape):
+    count, is_bounded = prod(new_sizes), UNBOUNDED not in (*ins.operands[0].shape.dims, *ins.shape.dims)
+    holds = count <= x.size if is_bounded else count == x.size
+    if min(new_sizes, default=0) < 0 or not holds or not fits(new_sizes, ins.shape):
         raise ShapeError(f"dynamic-reshape of {x.size} elements to {list(new_sizes)} of {ins.shape}", where=repr(ins))
-    return x.reshape(new_sizes)
+    return x.reshape(-1)[:count].reshape(new_sizes)
 
 
 @evaluates("bitcast")

@@ -341,7 +341,7 @@ def _quantile(
         return nanmean(array, axis, out=out, keepdims=keepdims)
     converted_weights = None if weights is None else _convert_weights(as_traced(weights), array, axis)
     lines = SortedLines.of(array, axis, converted_weights)
-    if not lines.size and lines.count:
+    if not lines.size:
         raise OutOfRangeError("index -1 is out of bounds for axis 0 with size 0")
     ignores_nan = name.startswith("nan") and array.dtype.kind in "fV"
     if lines.weights is not None:

@@ -18,7 +18,7 @@ from cyxla.numpy.indexing.ranges import difference
 from cyxla.numpy.sized.frames import Frame, align, fit, require_equal, resized, wrapped
 from cyxla.numpy.sized.slices import slice_along
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.sized_array import SizedArray, filled, is_within, raise_unsupported, valid
+from cyxla.numpy.tracing.sized_array import SizedArray, filled, is_within, valid
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to
@@ -42,13 +42,16 @@ class Index:
     sizes : mapping of int to TracedArray
         Sizes of the dimensions of the target that slices select, which are dimensions of the result.
     frame : Frame
-        Run-time dimensions of the index arrays.
+        Run-time dimensions of the index arrays, broadcast together.
+    padding : mapping of int to mapping
+        Run-time sizes of each of these items by dimension, by the number of the item.
     """
 
     target: TracedArray
     items: list[Any]
     sizes: Mapping[int, TracedArray]
     frame: Frame
+    padding: Mapping[int, Mapping[int, TracedArray]]
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -107,7 +110,8 @@ def _axes_used(item: Any) -> int:
 
 def resolve(array: Any, key: Any) -> Index:
     """Return an index expression with items of known size."""
-    items, axis = _expanded(key, array.ndim), 0
+    array, items = _with_ranked_masks(array, _expanded(key, array.ndim))
+    axis = 0
     data, sizes = array, {}
     for k, item in enumerate(items):
         used = _axes_used(item)
@@ -123,13 +127,26 @@ def resolve(array: Any, key: Any) -> Index:
         axis += used
     data = array.data if isinstance(array, SizedArray) else array
     items = _without_masks(items, all_of_them=bool(sizes))
-    frame = Frame({})
+    frame, padding = Frame({}), {}
     positions = [k for k, i in enumerate(items) if isinstance(i, (SizedArray, TracedArray, np.ndarray))]
     if any(isinstance(items[k], SizedArray) for k in positions):
         aligned, frame = align([items[k] for k in positions])
         for k, item in zip(positions, aligned, strict=True):
-            items[k] = _clean(item, frame)
-    return Index(_with_elements(data, items), items, sizes, frame)
+            own = items[k].counts if isinstance(items[k], SizedArray) else {}
+            padding[k] = {d: frame.counts[item.ndim - d] for d in own if item.ndim - d in frame.counts}
+            items[k] = filled(SizedArray(item, padding[k]), 0) if padding[k] else item
+    return Index(_with_elements(data, items), items, sizes, frame, padding)
+
+
+def _with_ranked_masks(array: Any, items: list[Any]) -> tuple[Any, list[Any]]:
+    """Return an array with a new dimension for each traced bool among the items of an index, and masks of these."""
+    axis = 0
+    for k, item in enumerate(items):
+        if isinstance(item, TracedArray) and item.known is None and item.ndim == 0 and item.dtype.kind == "b":
+            array = array[(*[slice(None)] * axis, None)]
+            items = [*items[:k], item.reshape(1), *items[k + 1 :]]
+        axis += _axes_used(items[k])
+    return array, items
 
 
 def _is_traced_slice(item: slice) -> bool:
@@ -186,12 +203,12 @@ def _mask_along(array: Any, mask: Any, shape: Sequence[Any], axis: int) -> Any:
 _MASK_MESSAGE = "boolean index did not match indexed array along axis {}; sizes are {{}} and {{}}"
 
 
-def normalised(item: Any, size: Any, axis: int, bound: int | None = None) -> Any:
-    """Return indices as non-negative ones that are in range; runs with others fail."""
+def normalised(item: Any, size: Any, axis: int, bound: int | None = None, inside: Any = None) -> Any:
+    """Return indices as non-negative ones that are in range; runs with others fail, if a condition holds."""
     if isinstance(item, SizedArray):
-        inside = valid(item)
-        return item.like(_normalised(item.data, size, axis, bound, inside))
-    return _normalised(as_traced(item, np.int64), size, axis, bound, None)
+        within = valid(item) if inside is None else _np.logical_and(valid(item), inside)
+        return item.like(_normalised(item.data, size, axis, bound, within))
+    return _normalised(as_traced(item, np.int64), size, axis, bound, inside)
 
 
 def _normalised(data: Any, size: Any, axis: int, bound: int | None, inside: TracedArray | None) -> Any:
@@ -234,14 +251,6 @@ def _without_masks(items: Sequence[Any], *, all_of_them: bool) -> list[Any]:
     return result
 
 
-def _clean(item: Any, frame: Frame) -> Any:
-    """Return an index array with 0 for its padding."""
-    if not isinstance(item, TracedArray):
-        return item
-    counts = {item.ndim - k: n for k, n in frame.counts.items() if k <= item.ndim and item.shape[-k] != 1}
-    return filled(SizedArray(item, counts), 0) if counts else item
-
-
 # -- reading
 
 
@@ -249,7 +258,11 @@ def get(array: Any, key: Any) -> Any:
     """Return ``array[key]``."""
     at = resolve(array, key)
     result = at.target[at.key]
-    return result if isinstance(result, SizedArray) else wrapped(result, at.counts())
+    if isinstance(result, SizedArray):
+        return result
+    if result.ndim == 0 and any(item is Ellipsis for item in (key if isinstance(key, tuple) else (key,))):
+        return result[...]
+    return wrapped(result, at.counts())
 
 
 # -- writing
@@ -291,26 +304,17 @@ _ASSIGN_MESSAGE = "could not broadcast input array from shape ({},) into shape (
 
 def _write_at_indices(at: Index, write: Callable[[TracedArray, tuple[Any, ...]], None]) -> None:
     """Write to an array with one more element along a dimension, at which the padding of indices points."""
-    k = next(k for k, item in enumerate(at.items) if _padding(item, at.frame))
+    k = next(k for k, counts in at.padding.items() if counts)
     axis = sum(map(_axes_used, at.items[:k]))
     size = at.target.shape[axis]
     items = list(at.items)
-    for n, item in enumerate(at.items):
-        counts = {d: value_of(c) for d, c in _padding(item, at.frame).items()}
-        if counts and sum(map(_axes_used, at.items[:n])) == axis:
-            numbers = item.astype(np.int64)
-            inside = is_within(value_of(numbers), counts)
-            items[n] = _np.where(TracedArray(inside), numbers, size)
+    block = np.broadcast_shapes(*[item.shape for item in at.items if _is_array(item)])
+    numbers: Any = _np.broadcast_to(at.items[k].astype(np.int64), block)
+    inside = is_within(value_of(numbers), {len(block) - d: value_of(n) for d, n in at.frame.counts.items()})
+    items[k] = _np.where(TracedArray(inside), numbers, size)
     target = resized(at.target, axis, size + 1)
     write(target, tuple(items))
     at.target.overwrite(value_of(resized(TracedArray(value_of(target)), axis, size)))
-
-
-def _padding(item: Any, frame: Frame) -> dict[int, TracedArray]:
-    """Return the run-time dimensions of an index array, along which it is not broadcast."""
-    if not isinstance(item, TracedArray):
-        return {}
-    return {item.ndim - k: n for k, n in frame.counts.items() if k <= item.ndim and item.shape[-k] != 1}
 
 
 def _static_value(at: Index, value: SizedArray) -> Any:
@@ -323,17 +327,25 @@ def update_at(ufunc: Any, array: Any, key: Any, value: Any) -> None:
     """Compute ``ufunc.at(array, key, value)``."""
     at = resolve(array, key)
     counts, operands = at.counts(), [] if value is None else [value]
-    if not at.frame.counts:
-        if counts or any(isinstance(v, SizedArray) for v in operands):
-            raise_unsupported(f"be passed to np.{ufunc.__name__}.at with this index")
-        ufunc.at(at.target, at.key, *operands)
-        return
 
     def write(target: TracedArray, items: tuple[Any, ...]) -> None:
-        region = SizedArray(target[items], counts)
-        ufunc.at(target, items, *[TracedArray(_value_like(region, v)) for v in operands])
+        region = wrapped(target[items], counts)
+        if isinstance(region, SizedArray):
+            values = [TracedArray(_value_like(region, v)) for v in operands] if counts else operands
+        else:
+            values = [fit(v, region.shape, region.shape, _ASSIGN_MESSAGE) for v in operands]
+        new = target.copy()
+        ufunc.at(new, items, *values)
+        op = value_of(new)
+        if at.sizes:  # the padding may be another's elements
+            inside = is_within(op, {d: value_of(n) for d, n in at.sizes.items()})
+            op = xla.select(inside, op, value_of(target))
+        target.overwrite(op)
 
-    _write_at_indices(at, write)
+    if at.frame.counts:
+        _write_at_indices(at, write)
+    else:
+        write(at.target, at.key)
 
 
 __all__ = ["assign", "get", "normalised", "update_at"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from cyxla.errors import OutOfRangeError
 from cyxla.numpy.functions.resizing import kept_mask
 from cyxla.numpy.indexing.packing import nonzero_indices
+from cyxla.numpy.sized.access import normalised
 from cyxla.numpy.sized.creation import arange
 from cyxla.numpy.sized.elementwise import contains_sized
 from cyxla.numpy.sized.frames import shape_of
@@ -63,7 +65,13 @@ def take(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         indices = _np.clip(indices, 0, size - 1) if mode == "clip" else _np.remainder(indices, size)
     if not isinstance(indices, (SizedArray, TracedArray)):
         indices = np.asarray(indices)
-    return array[(*[slice(None)] * axis, indices)]
+    others = [n for n in shape_of(array)[:axis] if isinstance(n, TracedArray)]
+    if not others or not isinstance(array, SizedArray):
+        return array[(*[slice(None)] * axis, indices)]
+    has_elements = reduce(_np.logical_and, [_np.greater(n, 0) for n in others])
+    indices = normalised(indices, array.shape[axis], axis, array.data.shape[axis], has_elements)
+    with require_current().program.bounds_mode("clamp"):
+        return array[(*[slice(None)] * axis, indices)]
 
 
 def _fail_without_elements(array: Any, axis: int, indices: Any) -> None:
@@ -75,7 +83,10 @@ def _fail_without_elements(array: Any, axis: int, indices: Any) -> None:
         and np.size(indices)
     ):
         where, count = user_line(), value_of(array.counts[axis])
-        is_empty = value_of(_np.equal(array.counts[axis], 0))
+        others = [n for d, n in array.counts.items() if d != axis]
+        is_empty = value_of(
+            reduce(_np.logical_and, [_np.equal(array.counts[axis], 0), *(_np.greater(n, 0) for n in others)])
+        )
         message = "cannot do a non-empty take from an empty axes."
         require_current().fail_if(is_empty, count, lambda n: OutOfRangeError(message, where=where))
 

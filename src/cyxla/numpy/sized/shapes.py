@@ -99,7 +99,8 @@ def ravel(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         array = _np.transpose(array)
     elif arguments.get("order", "C") not in ("C", "K", None):
         raise_unsupported(f"be flattened with order={arguments['order']!r}", "transpose it first")
-    return _reshape(array, [-1])
+    flat = _reshape(array, [-1])
+    return flat if isinstance(flat, SizedArray) else SizedArray(flat, {0: as_size(as_traced(np.int64(0)), 0)})
 
 
 @sized(np.reshape)

@@ -12,6 +12,7 @@ from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.memory_layout import memory_of
 from cyxla.numpy.tracing.promotion import Dtype
+from cyxla.numpy.tracing.sized_array import SizedArray
 from cyxla.numpy.tracing.traced_array import TracedArray, View, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.types import Shape, from_numpy
@@ -235,6 +236,8 @@ def _with_values(value: Any) -> Any:
         if value.known is None:
             raise _TracedError
         return _values_in_trace(value)
+    if isinstance(value, SizedArray):
+        raise _TracedError
     if type(value) in (list, tuple):
         return type(value)([_with_values(v) for v in value])
     if type(value) is dict:

@@ -31,21 +31,23 @@ code of the program is compiled, prebuilt functions run it where possible, with 
 
 ## Sizes known at run time
 
-The size of one dimension of an array may depend on values: `x[mask]`, `np.nonzero`, `np.where(mask)`, `np.unique` and
+Dimension sizes of an array may depend on values: `x[mask]`, `np.nonzero`, `np.where(mask)`, `np.unique` and
 the other functions of sets, `np.compress`, `np.extract`, `np.delete`, `np.trim_zeros`, `np.repeat` with traced counts,
-`x[lo:hi]` with traced bounds, `np.arange(n)`, `np.zeros((n, 4))`. The program computes with an array padded to the
-greatest possible size and with the size, and the caller gets an array of the true size, in row-major order. Supported
-are
+`x[lo:hi]` with traced bounds, `x[:i, :j]`, `np.arange(n)`, `np.zeros((n, m))`, `np.tri(n)`. The program computes with
+an array padded to the greatest possible sizes and with the sizes, and the caller gets an array of the true sizes.
+Supported are
 
-* element-wise functions of such arrays with numbers, arrays that broadcast, and each other: sizes are compared in the
-  run, and raise NumPy's error if they do not broadcast;
-* reductions, sorts, searches, sets, products (`@`, `np.dot`, `np.einsum` ..), quantiles, histograms, differences,
-  joins, reshaping and permutations;
-* indexing, slicing and assignment (`y[1:] = v`, `x[mask] = y`), views included;
+* element-wise functions of such arrays with numbers, arrays that broadcast, and each other: sizes that are not the same
+  value are compared in the run, and raise NumPy's error if they do not broadcast;
+* reductions, sorts, searches, sets, products (`@`, `np.dot`, `np.outer`, `np.einsum` ..), quantiles, histograms,
+  differences, joins, splits, reshaping, permutations, diagonals, triangles, grids and padding by known widths;
+* indexing, slicing and assignment (`y[1:] = v`, `x[mask] = y`, `x[np.ix_(a, b)]`), views included;
 * loops that carry such arrays, whose greatest size stays the same; branches of `cyxla.cond`; and `cyxla.grad`.
 
-`y.size` and `y.shape[0]` are traced integers. All other functions, iteration and `len(y)` raise `TraceError`, as does
-an operation whose result would have two dimensions of such sizes. The greatest size must be known: that of
+`y.size` and `y.shape[0]` are traced integers. All other functions, iteration and `len(y)` raise `TraceError`. A new
+shape may be any that NumPy accepts; elements are moved unless the shapes agree but for factors that are known, as
+`x.reshape(n, 4, -1)` of an array of shape (n, 64) does. Greatest sizes multiply, so that an array of several such
+dimensions may be too large for a program. The greatest size must be known: that of
 `np.arange(n)` follows from the range of `n`, as of `np.count_nonzero(mask)`, `y.size` or `np.minimum(n, 100)`. `out=`
 is refused, and `np.squeeze` without `axis=` raises an error if the size happens to be 1. `np.unique_values` returns
 sorted elements. `np.bincount` without `minlength=` counts integers below 65,536, or in the range of their dtype.
@@ -54,12 +56,13 @@ sorted elements. `np.bincount` without `minlength=` counts integers below 65,536
 
 A function is compiled for each size of its arguments, until a dimension has had two sizes, all else being equal: for
 the third size (`sizes="auto"`), it is compiled for any size of that dimension, up to a bound of at least 4096 and four
-times the size. Calls with other sizes then compile nothing, and take time in proportion to their size. Dimensions that
+times the size. The bound is at least 1024 or 256 if arrays with several dimensions of any size, as `x @ x.T`, would
+take more than 8 MiB; greater sizes are compiled for with greater bounds. Calls with other sizes then compile nothing, and take time in proportion to their size. Dimensions that
 had equal sizes are taken to be equal; calls in which they differ are compiled apart. `sizes="any"` does so for the
 second size and raises the reason if it cannot be done; `sizes="exact"` never does so.
 
 Within the function, such an argument is an array whose size is known at run time, as above. What cannot be traced so,
-such as Python code that depends on `len(x)`, or a product with two such dimensions, is compiled for each size. A call
+such as Python code that depends on `len(x)`, is compiled for each size. A call
 for which the program fails, as for an index out of range or a size of 1 that is broadcast, is repeated with the program
 for exactly its sizes.
 

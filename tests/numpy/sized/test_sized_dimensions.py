@@ -212,7 +212,7 @@ def test_equal_sizes_need_no_check():
 
 def test_sizes_without_a_bound_raise():
     with pytest.raises(TraceError, match="mend:"):
-        cyxla.jit(lambda x: np.zeros((x.sum(), x.sum())), platform="interpreter")(np.arange(9))
+        cyxla.jit(lambda x: np.zeros((x.sum(), x.sum())), platform="interpreter")(np.arange(300))
     with pytest.raises(TraceError, match="too large"):
         cyxla.jit(lambda n: np.zeros([np.clip(n, 0, 10**6)] * 2), platform="interpreter")(np.int64(3))
 

@@ -206,14 +206,15 @@ class AnySizePrograms:
     ) -> AnySizeProgram | None:
         static = dims.without(shapes)
         try:
-            *generous, tight = possible_bounds(sizes)
-            for bounds, limit in [*((b, MOST_PRODUCT_BYTES) for b in generous), (tight, MOST_BYTES)]:
+            *generous, tight, tightest = possible_bounds(sizes)
+            limits = [MOST_PRODUCT_BYTES] * len(generous) + [MOST_BYTES] * 2
+            for bounds, limit in zip((*generous, tight, tightest), limits, strict=True):
                 program = AnySizeProgram(dims, static, bounds)
                 if all(n <= MOST_BYTES for n in program.padded_bytes(call.leaves)):
                     entry = compile_(call, OpenSizes(dims.groups, bounds, limit))
                     if entry is not None:
                         return replace(program, entry=entry)
-            raise UnimplementedError(f"arrays padded to {min(tight)} elements take more than {MOST_BYTES} bytes")
+            raise UnimplementedError(f"arrays padded to {min(tightest)} elements take more than {MOST_BYTES} bytes")
         except Exception as error:  # Python code that depends on a size may raise anything
             if self.mode == "any":
                 raise
@@ -223,9 +224,10 @@ class AnySizePrograms:
 
 
 def possible_bounds(sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return generous bounds for dimensions that had these sizes, then less generous ones, and tight ones."""
+    """Return generous bounds for dimensions that had these sizes, then less generous ones, and two tight ones."""
     bounds = [tuple([max(least, ROOM * _power_of_two(n)) for n in sizes]) for least in LEAST_BOUNDS]
-    return list(dict.fromkeys([*bounds, tuple([2 * _power_of_two(n) for n in sizes])]))
+    tight = [tuple([k * _power_of_two(n) for n in sizes]) for k in (2, 1)]
+    return [*dict.fromkeys(bounds), *tight]
 
 
 def _power_of_two(size: int) -> int:

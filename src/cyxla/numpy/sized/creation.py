@@ -131,11 +131,11 @@ def _linspace(
     """Return a traced number of evenly spaced numbers."""
     if retstep or np.ndim(start) or np.ndim(stop) or not is_traced(num):
         raise_unsupported("be made by np.linspace with retstep= or between arrays", "multiply np.arange by a step")
-    count = bounded_size(num)
+    count: Any = bounded_size(num)
     start, stop = (_np.multiply(v, 1.0) for v in (start, stop))
     steps: Any = _np.maximum(count - 1 if endpoint else count, 1)
     delta: Any = stop - start
-    numbers = arange(count)
+    numbers: Any = arange(count)
     result = numbers / steps * delta + start
     if endpoint:
         result = _np.where(_np.logical_and(numbers == count - 1, count > 1), stop, result)

@@ -179,7 +179,8 @@ def array_equal(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if len(shapes[0]) != len(shapes[1]):
         return False
     same_shape: Any = np.bool_(True)
-    padded, counts = [x.data if isinstance(x, SizedArray) else as_traced(x) for x in (first, second)], {}
+    padded: list[Any] = [x.data if isinstance(x, SizedArray) else as_traced(x) for x in (first, second)]
+    counts: dict[int, TracedArray] = {}
     for d, (n, m) in enumerate(zip(*shapes, strict=True)):
         traced = [size for size in (n, m) if isinstance(size, TracedArray)]
         if not traced and n != m:

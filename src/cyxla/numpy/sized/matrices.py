@@ -141,11 +141,12 @@ def ix_(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 @sized(np.kron)
 def kron(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Compute the Kronecker product."""
-    a, b = arguments["a"], arguments["b"]
+    a: Any = arguments["a"]
+    b: Any = arguments["b"]
     rank = max(rank_of(a), rank_of(b))
     a, b = (x[(*[None] * (rank - x.ndim), ...)] for x in (v if rank_of(v) else as_traced(v) for v in (a, b)))
-    spread = a[tuple([k for _ in range(rank) for k in (slice(None), None)])]
-    spread_b = b[tuple([k for _ in range(rank) for k in (None, slice(None))])]
+    spread: Any = a[tuple([k for _ in range(rank) for k in (slice(None), None)])]
+    spread_b: Any = b[tuple([k for _ in range(rank) for k in (None, slice(None))])]
     sizes = [product(pair) for pair in zip(shape_of(a), shape_of(b), strict=True)]
     return _np.reshape(spread * spread_b, sizes)
 

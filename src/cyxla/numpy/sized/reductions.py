@@ -190,7 +190,8 @@ def average(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 
 
 def _unweighted_average(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    array, options = arguments["a"], {n: arguments[n] for n in ("axis", "keepdims") if n in arguments}
+    array = arguments["a"]
+    options: dict[str, Any] = {n: arguments[n] for n in ("axis", "keepdims") if n in arguments}
     mean: Any = _np.mean(array, **options)
     kept = set(range(array.ndim)) - set(axes_of(array, options))
     fail_if_empty(array, "division by zero", kept, ZeroDivisionError)  # the number of elements by that of averages

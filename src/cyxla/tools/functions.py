@@ -57,14 +57,14 @@ sorted elements. `np.bincount` without `minlength=` counts integers below 65,536
 A function is compiled for each size of its arguments, until a dimension has had two sizes, all else being equal: for
 the third size (`sizes="auto"`), it is compiled for any size of that dimension, up to a bound of at least 4096 and four
 times the size. The bound is at least 1024 or 256 if arrays with several dimensions of any size, as `x @ x.T`, would
-take more than 8 MiB; greater sizes are compiled for with greater bounds. Calls with other sizes then compile nothing, and take time in proportion to their size. Dimensions that
-had equal sizes are taken to be equal; calls in which they differ are compiled apart. `sizes="any"` does so for the
-second size and raises the reason if it cannot be done; `sizes="exact"` never does so.
+take more than 8 MiB; greater sizes are compiled for with greater bounds. Calls with other sizes then compile nothing,
+and take time in proportion to their size. Dimensions that had equal sizes are taken to be equal; calls in which they
+differ are compiled apart. `sizes="any"` does so for the second size and raises the reason if it cannot be done;
+`sizes="exact"` never does so.
 
-Within the function, such an argument is an array whose size is known at run time, as above. What cannot be traced so,
-such as Python code that depends on `len(x)`, is compiled for each size. A call
-for which the program fails, as for an index out of range or a size of 1 that is broadcast, is repeated with the program
-for exactly its sizes.
+Within the function, such an argument is an array whose sizes are known at run time, as above. What cannot be traced so,
+such as Python code that depends on `len(x)`, is compiled for each size. A call for which the program fails, as for an
+index out of range or a size of 1 that is broadcast, is repeated with the program for exactly its sizes.
 
 ## Differences from NumPy
 

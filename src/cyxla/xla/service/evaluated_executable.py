@@ -58,6 +58,7 @@ class EvaluatedExecutable(Executable):
             custom_calls=self._options.custom_calls, seed=self._options.seed, max_trips=self._options.max_trips
         )
         result = evaluate(self._module, [arguments.build(tree, values) for tree in trees], options=options)
+        _check_sizes(result, self.outputs)
         return _deliver(result, iter(destinations))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -112,6 +113,15 @@ def _conform(value: Any, shape: Shape, where: arguments.Where) -> Value:
         raise ShapeError(f"{arguments.name(where)}: got {arguments.describe(value)}, want {shape}")
     array: np.ndarray[Any, Any] = arguments.convert(value, shape.dtype.numpy_dtype, dims, where)
     return array
+
+
+def _check_sizes(value: Any, shape: Shape) -> None:
+    """Raise if a result has other sizes than its shape states, which may be dynamic only where it says so."""
+    if isinstance(value, tuple):
+        for part, of_part in zip(value, shape.elements, strict=True):
+            _check_sizes(part, of_part)
+    elif isinstance(value, np.ndarray) and not fits(value.shape, shape):
+        raise ShapeError(f"a result has the present sizes {list(value.shape)}, but {shape} is stated")
 
 
 def _deliver(result: Any, destinations: Iterator[Any]) -> Any:

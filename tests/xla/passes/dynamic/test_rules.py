@@ -310,6 +310,10 @@ WRONG = {
         "v = f32[<=6] parameter(0) n = s32[] constant(4) ROOT r = f32[6] set-dimension-size(v, n), dimensions={0}",
         "stated as f32[6]",
     ),
+    "static element of a tuple": (
+        "v = f32[<=6] parameter(0) w = f32[6] negate(v) t = (f32[6]) tuple(w) ROOT r = ((f32[6])) tuple(t)",
+        "present sizes",
+    ),
     "static reshape of fewer elements": ("v = f32[<=6] parameter(0) ROOT r = f32[3,2] reshape(v)", "cannot become"),
 }  # fmt: skip
 

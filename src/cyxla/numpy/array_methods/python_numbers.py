@@ -96,7 +96,7 @@ def _check_overflow(ufunc: np.ufunc, operands: Sequence[Any], result: XlaOp) -> 
     values = [value_of(as_traced(o)) for o in operands]
     bounds, as_float = _INTEGER_RESULTS[ufunc]
     low, high = bounds(*map(range_of, values))
-    if -_LIMIT <= low and high < _LIMIT:
+    if low >= -_LIMIT and high < _LIMIT:
         return
     floats = as_float(*[xla.convert(v, ElementType.F64) for v in values])
     error = xla.abs_(xla.subtract(floats, xla.convert(result, ElementType.F64)))

@@ -267,7 +267,9 @@ def lower(
         arguments = [_argument(trace, leaf, path) for leaf, path in zip(padded, names, strict=True)]
         trace.program.python_integers = _python_integers(leaves)
         is_input = [isinstance(leaf, Spec) for leaf in leaves]
-        inputs = [_Input.of(a, path) for a, path in zip(compress(arguments, is_input), compress(names, is_input), strict=True)]
+        inputs = [
+            _Input.of(a, path) for a, path in zip(compress(arguments, is_input), compress(names, is_input), strict=True)
+        ]
         if open_sizes is not None:
             trace.program.most_padded_bytes = open_sizes.most_padded_bytes
             _open(trace, arguments, leaves, open_sizes)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.rewriting.iterables import TracedRange, enumerated, zipped
+from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.sized_array import SizedArray
 from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, traced, value_of
-from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.xla.hlo.builder import functions as xla
 
@@ -202,9 +202,9 @@ def _check_domain(name: str, values: Sequence[Any], result: Any) -> None:
 
 
 _TOTAL = frozenset(
-    "atan atan2 asinh tanh fabs cbrt erf erfc copysign degrees radians".split()
+    ["atan", "atan2", "asinh", "tanh", "fabs", "cbrt", "erf", "erfc", "copysign", "degrees", "radians"]
 )  # defined, and finite, for all finite numbers; those of NaN are NaN
-_WITH_POLES = frozenset("log log2 log10 log1p atanh".split())
+_WITH_POLES = frozenset(["log", "log2", "log10", "log1p", "atanh"])
 
 
 def _rounded(original: Callable[..., Any], compute: Callable[..., Any]) -> Callable[..., Any]:
@@ -229,8 +229,8 @@ def _log(value: Any, *base: Any) -> Any:
 
 
 _FLOAT_FUNCTIONS = {
-    **{n: n for n in "sqrt exp expm1 exp2 log2 log10 log1p sin cos tan sinh cosh tanh fabs hypot copysign cbrt".split()},
-    **{n: n for n in "degrees radians fmod".split()},
+    **{n: n for n in ["sqrt", "exp", "expm1", "exp2", "log2", "log10", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "fabs", "hypot", "copysign", "cbrt"]},
+    **{n: n for n in ["degrees", "radians", "fmod"]},
     "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh", "acosh": "arccosh",
     "atanh": "arctanh", "pow": "float_power",
 }  # fmt: skip

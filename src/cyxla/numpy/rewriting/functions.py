@@ -90,9 +90,9 @@ def _own_names(node: ast.AST) -> Names:
             found.add(n.id)
         elif isinstance(n, ast.arg):
             found.add(n.arg)
-        elif isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and n is not node:
-            found.add(n.name)
-        elif isinstance(n, ast.ExceptHandler) and n.name:
+        elif (isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and n is not node) or (
+            isinstance(n, ast.ExceptHandler) and n.name
+        ):
             found.add(n.name)
         elif isinstance(n, ast.alias):
             found.add((n.asname or n.name).partition(".")[0])

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cyxla.numpy.indexing.ranges import range_of
+from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.sized_array import SizedArray
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, traced, value_of
-from cyxla.numpy.tracing.conversion import convert
 
 _np: Any = np  # its functions dispatch to this package
 

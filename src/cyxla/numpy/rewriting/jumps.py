@@ -1,11 +1,11 @@
 """Removal of jumps: `break`, `continue` and `return` become flags, and branches on them.
 
-    for x in xs:                            stop = False
-        if x > 3:                           for x in xs:             # ends when `stop` is set
-            break                               if x > 3:
-        total += x                                  stop = True
-                                                else:
-                                                    total += x
+for x in xs:                            stop = False
+if x > 3:                           for x in xs:             # ends when `stop` is set
+break                               if x > 3:
+total += x                                  stop = True
+else:
+total += x
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ def remove_jumps(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     if not returns:
         return block.statements
     last = body[-1]
-    start = [build.assign(RETURNED, build.constant(False)), build.assign(VALUE, build.hook("unbound", build.constant("")))]
+    start = [
+        build.assign(RETURNED, build.constant(False)),
+        build.assign(VALUE, build.hook("unbound", build.constant(""))),
+    ]
     flag = build.constant(True) if block.ends else build.name(RETURNED)
     end = ast.Return(build.hook("returned", flag, build.name(VALUE)))
     statements = [*build.located(start, body[0]), *block.statements, *build.located([end], last)]

@@ -536,5 +536,3 @@ def _usable(source: Source | None) -> Source | None:
     if source is not None and is_traced(source.length) and is_static(source.length):
         needs_value(source.length)
     return source
-
-

@@ -51,9 +51,7 @@ def _add_bound(node: ast.AST, found: set[str]) -> None:
 
 def outer_names(body: Sequence[ast.stmt]) -> Names:
     """Return the names that a function declares as global or nonlocal."""
-    return frozenset(
-        name for s in _own_nodes(body) if isinstance(s, (ast.Global, ast.Nonlocal)) for name in s.names
-    )
+    return frozenset(name for s in _own_nodes(body) if isinstance(s, (ast.Global, ast.Nonlocal)) for name in s.names)
 
 
 def captured_names(body: Sequence[ast.stmt]) -> Names:

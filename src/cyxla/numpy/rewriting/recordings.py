@@ -103,8 +103,12 @@ class Recording:
                 pairs = list(zip(leaves.arrays, learned.leaves.arrays, learned.kinds, strict=True))
                 if all(a.shape == b.shape and agreed_kind([a.kind, k]) == k for a, b, k in pairs):
                     return [_converted(a, k) for a, _, k in pairs]
-        zeros = [as_traced(np.zeros(a.shape, dtype_of(k))) for a, k in zip(learned.leaves.arrays, learned.kinds, strict=True)]
-        return [like(p, value_of(z), _weak(k)) for p, z, k in zip(learned.leaves.arrays, zeros, learned.kinds, strict=True)]
+        zeros = [
+            as_traced(np.zeros(a.shape, dtype_of(k))) for a, k in zip(learned.leaves.arrays, learned.kinds, strict=True)
+        ]
+        return [
+            like(p, value_of(z), _weak(k)) for p, z, k in zip(learned.leaves.arrays, zeros, learned.kinds, strict=True)
+        ]
 
     def _is_object(self, k: int, value: Any) -> bool:
         if k in self.plan.as_value:
@@ -214,7 +218,9 @@ class Recording:
             return
         kind = agreed_kind([before, after])
         if slot.parameter.shape != array.shape or kind is None:
-            self._peel_or_fail(k, f"is {array_text(slot.parameter)} before an iteration and {array_text(array)} after it")
+            self._peel_or_fail(
+                k, f"is {array_text(slot.parameter)} before an iteration and {array_text(array)} after it"
+            )
             return
         if kind == before:
             return  # a number that is converted

@@ -1,7 +1,6 @@
 """Source of a function: the node of its definition, with the positions that it has in its file."""
 
 from __future__ import annotations
-
 import __future__
 
 import ast
@@ -12,9 +11,7 @@ from types import CodeType, FunctionType
 from typing import NamedTuple
 
 Function = ast.FunctionDef | ast.Lambda
-FUTURE_FLAGS = reduce(
-    int.__or__, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names), 0
-)
+FUTURE_FLAGS = reduce(int.__or__, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names), 0)
 
 
 class Definition(NamedTuple):

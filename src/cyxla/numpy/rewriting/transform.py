@@ -97,7 +97,9 @@ class Transformer(ast.NodeTransformer):
     def visit_If(self, node: ast.If) -> Any:
         """Transform a branch."""
         assert self._liveness is not None
-        names = self._state(bound_names([*node.body, *node.orelse]), self._liveness.before[node] | self._liveness.after[node])
+        names = self._state(
+            bound_names([*node.body, *node.orelse]), self._liveness.before[node] | self._liveness.after[node]
+        )
         test = self.visit(node.test)
         body, orelse = self._block(node.body), self._block(node.orelse)
         if _is_python_test(test):
@@ -308,9 +310,7 @@ class Transformer(ast.NodeTransformer):
             return node
         return build.located(made, node)
 
-    def _augmented_attribute(
-        self, node: ast.AugAssign, target: ast.Attribute, variable: ast.Name
-    ) -> list[ast.stmt]:
+    def _augmented_attribute(self, node: ast.AugAssign, target: ast.Attribute, variable: ast.Name) -> list[ast.stmt]:
         owner = self._name("owner")
         of, attribute = build.name(owner), build.constant(target.attr)
         return [
@@ -496,8 +496,28 @@ def _written_root(node: ast.Subscript | ast.AugAssign | ast.Call) -> ast.Name | 
 
 
 _WRITING_METHODS = frozenset(
-    """add append appendleft clear discard extend fill insert itemset partition pop popitem popleft put remove resize
-    reverse setdefault sort update""".split()
+    [
+        "add",
+        "append",
+        "appendleft",
+        "clear",
+        "discard",
+        "extend",
+        "fill",
+        "insert",
+        "itemset",
+        "partition",
+        "pop",
+        "popitem",
+        "popleft",
+        "put",
+        "remove",
+        "resize",
+        "reverse",
+        "setdefault",
+        "sort",
+        "update",
+    ]
 )
 
 

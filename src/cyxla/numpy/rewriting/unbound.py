@@ -33,10 +33,63 @@ class Unbound:
         return f"<unbound {self.name}>"
 
 
-_OPERATORS = """
-    abs add and bool call contains delitem divmod eq float floordiv ge getitem gt hash iadd imul index int invert isub
-    iter itruediv le len lshift lt matmul mod mul ne neg next or pos pow radd rand rdivmod rfloordiv rlshift rmatmul
-    rmod rmul ror rpow rrshift rshift rsub rtruediv rxor setitem str sub truediv xor
-""".split()
+_OPERATORS = [
+    "abs",
+    "add",
+    "and",
+    "bool",
+    "call",
+    "contains",
+    "delitem",
+    "divmod",
+    "eq",
+    "float",
+    "floordiv",
+    "ge",
+    "getitem",
+    "gt",
+    "hash",
+    "iadd",
+    "imul",
+    "index",
+    "int",
+    "invert",
+    "isub",
+    "iter",
+    "itruediv",
+    "le",
+    "len",
+    "lshift",
+    "lt",
+    "matmul",
+    "mod",
+    "mul",
+    "ne",
+    "neg",
+    "next",
+    "or",
+    "pos",
+    "pow",
+    "radd",
+    "rand",
+    "rdivmod",
+    "rfloordiv",
+    "rlshift",
+    "rmatmul",
+    "rmod",
+    "rmul",
+    "ror",
+    "rpow",
+    "rrshift",
+    "rshift",
+    "rsub",
+    "rtruediv",
+    "rxor",
+    "setitem",
+    "str",
+    "sub",
+    "truediv",
+    "xor",
+]
 for _name in _OPERATORS:
     setattr(Unbound, f"__{_name}__", Unbound._raise)

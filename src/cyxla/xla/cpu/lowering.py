@@ -37,7 +37,15 @@ from cyxla.xla.passes.expand import ragged_dot as expand_ragged_dot
 from cyxla.xla.passes.expand import scan as expand_scan
 from cyxla.xla.passes.expand import topk as expand_topk
 from cyxla.xla.passes.expand import window as expand_window
-from cyxla.xla.passes.simplify import dce, flatten_call_graph, inline, loop_updates, range_simplifier, simplification, sparse_dot
+from cyxla.xla.passes.simplify import (
+    dce,
+    flatten_call_graph,
+    inline,
+    loop_updates,
+    range_simplifier,
+    simplification,
+    sparse_dot,
+)
 from cyxla.xla.service import CompileOptions
 from cyxla.xla.service.donation import donated, resolve_donation
 

@@ -93,7 +93,8 @@ class NestState:
     def declarations(self, scratch: str) -> list[str]:
         """Return the declarations of the working memory; `scratch` is the C of the scratch buffer."""
         lines = [
-            f"{memory_type(a.dtype)} {a.pointer}[{a.size}] __attribute__((aligned({_ALIGNMENT})));" for a in self._locals
+            f"{memory_type(a.dtype)} {a.pointer}[{a.size}] __attribute__((aligned({_ALIGNMENT})));"
+            for a in self._locals
         ]
         for array, offset in self._buffers:
             c_type = memory_type(array.dtype)

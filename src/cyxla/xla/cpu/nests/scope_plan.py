@@ -146,7 +146,11 @@ class ScopePlan:
         if ins.opcode == "select":
             for branch in (ins.operands[2], ins.operands[1]):
                 old = resolve(branch)
-                if self.is_array_in_memory(old) and old.shape.dims == ins.shape.dims and old.shape.dtype is ins.shape.dtype:
+                if (
+                    self.is_array_in_memory(old)
+                    and old.shape.dims == ins.shape.dims
+                    and old.shape.dtype is ins.shape.dtype
+                ):
                     return old
         for n, result in enumerate(self.results):
             if result.instruction is ins and len(self.results) == len(self.parameters):
@@ -161,7 +165,9 @@ class ScopePlan:
         found: dict[Value, Value] = {}
         if ins.opcode == "while":
             body = plans[0]
-            for value, initial, before, after in zip(own, leaves(ins.operands[0]), body.parameters, body.results, strict=True):
+            for value, initial, before, after in zip(
+                own, leaves(ins.operands[0]), body.parameters, body.results, strict=True
+            ):
                 if before != after and value.shape.size > 1 and initial not in found.values():
                     if self.is_array_in_memory(initial):
                         found[value] = initial

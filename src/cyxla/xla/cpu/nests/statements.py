@@ -83,7 +83,8 @@ class StatementWriter:
             nodes = [body.value(i, at) for i, at in start_requests(body, tuple(starts), operand.shape.rank)]
             most = [n - size for n, size in zip(operand.shape.dims, new.shape.dims, strict=True)]
             coordinates = [
-                space.add(c, body.clamp_start(s, high)) for c, s, high in zip(index.coordinates, nodes, most, strict=True)
+                space.add(c, body.clamp_start(s, high))
+                for c, s, high in zip(index.coordinates, nodes, most, strict=True)
             ]
             return space.index(operand.shape.dims, tuple(coordinates)).linear, body.value(new, index)
 
@@ -133,7 +134,9 @@ class StatementWriter:
         if not bounds.conditions:
             remaining, collapsed = collapse(loops, forms)
             dropped |= collapsed  # type: ignore[arg-type]
-        slow = any(isinstance(n, Apply) and scalar.slow_path(n.opcode, n.operands[0].dtype) for n in nodes if n.operands)
+        slow = any(
+            isinstance(n, Apply) and scalar.slow_path(n.opcode, n.operands[0].dtype) for n in nodes if n.operands
+        )
         nest = self._nest(body, [a for a, _ in remaining], nodes, scalar=slow or not independent)
         nest.dropped = dropped  # type: ignore[assignment]
         nest.write(nodes)
@@ -144,7 +147,9 @@ class StatementWriter:
             self._close(len(remaining))
         return _time(prod(n for _, n in remaining) * (1 + len(nodes)) * _NODE_NS)
 
-    def _nest(self, body: NestBody, levels: Sequence[Level], nodes: Sequence[Node], *, scalar: bool = False) -> NestLines:
+    def _nest(
+        self, body: NestBody, levels: Sequence[Level], nodes: Sequence[Node], *, scalar: bool = False
+    ) -> NestLines:
         self.state.count(len(nodes), MAX_NODES)
         nest = NestLines(body, levels, self.state.names.child(), self.state.pointers, scalar=scalar)
         nest.tables = self.state.tables
@@ -184,7 +189,9 @@ class StatementWriter:
             low = writer.local("int64_t", f"{at} > {low} ? {at} : {low}" if form.low < 0 or low != "0" else at)
         for form in highs:
             at = nest.form(form)
-            high = writer.local("int64_t", f"{at} < {high} ? {at} : {high}" if form.high > extent or high != str(extent) else at)
+            high = writer.local(
+                "int64_t", f"{at} < {high} ? {at} : {high}" if form.high > extent or high != str(extent) else at
+            )
         return low, high
 
     def _close(self, count: int) -> None:
@@ -256,7 +263,12 @@ class StatementWriter:
         """Write a product of vectors or matrices."""
         lhs, rhs = ins.operands
         dtype = ins.shape.dtype
-        if {lhs.shape.dtype, rhs.shape.dtype} != {dtype} or scalar.is_narrow(dtype) or dtype.is_complex or str(dtype) == "pred":
+        if (
+            {lhs.shape.dtype, rhs.shape.dtype} != {dtype}
+            or scalar.is_narrow(dtype)
+            or dtype.is_complex
+            or str(dtype) == "pred"
+        ):
             raise UnsuitableLoopError(f"dot of {lhs.shape.dtype} to {dtype}")
         batch = [list(ins.attrs.get(f"{side}_batch_dims") or ()) for side in ("lhs", "rhs")]
         inner = [list(ins.attrs.get(f"{side}_contracting_dims") or ()) for side in ("lhs", "rhs")]
@@ -377,7 +389,13 @@ class StatementWriter:
                     self.c.line(f"for (int k = 0; k < {lanes}; ++k) {name}[k] = {start};")
 
     def _innermost(
-        self, nest: NestLines, r: _Reduction, nodes: Sequence[Node], variables: list[list[str]], lanes: int, ends: tuple[str, str]
+        self,
+        nest: NestLines,
+        r: _Reduction,
+        nodes: Sequence[Node],
+        variables: list[list[str]],
+        lanes: int,
+        ends: tuple[str, str],
     ) -> None:
         c = self.c
         if lanes == 1:
@@ -597,9 +615,7 @@ def _combined(ins: Instruction) -> Accumulator | None:
     return None if opcode is None else accumulator(opcode, ins.shape.dtype)
 
 
-def _strip(
-    body: NestBody, node: Node, is_neutral: Callable[[Node], bool]
-) -> tuple[Node, list[Condition]] | None:
+def _strip(body: NestBody, node: Node, is_neutral: Callable[[Node], bool]) -> tuple[Node, list[Condition]] | None:
     """Return the value of a choice whose other value changes nothing, with the conditions under which it is taken."""
     if isinstance(node, Guard) and is_neutral(node.operands[1]):
         return node.operands[0], list(node.conditions)

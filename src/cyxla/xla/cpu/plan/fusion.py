@@ -538,7 +538,9 @@ def _is_updated_box(ins: Instruction, root: Instruction) -> bool:
     if ins.operands[0].shape.dims != root.shape.dims or len(starts) != root.shape.rank:
         return False
     if ins.opcode == "dynamic-slice":
-        return len(ins.operands) == 1 + len(starts) and all(a is b for a, b in zip(ins.operands[1:], starts, strict=True))
+        return len(ins.operands) == 1 + len(starts) and all(
+            a is b for a, b in zip(ins.operands[1:], starts, strict=True)
+        )
     if ins.opcode != "slice":
         return False
     boxes = zip(ins.attrs["slice"], map(constant, starts), strict=True)

@@ -27,9 +27,7 @@ MAX_NESTING = 100  # levels of loops and branches
 _SIZE = "it is the number of live elements of other arrays"
 
 
-def plan(
-    computation: Computation, live_results: Sequence[LiveResult] = (), ranges: IndexRanges | None = None
-) -> Plan:
+def plan(computation: Computation, live_results: Sequence[LiveResult] = (), ranges: IndexRanges | None = None) -> Plan:
     """Plan the kernels of a computation, and their order.
 
     Parameters

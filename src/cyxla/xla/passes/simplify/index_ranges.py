@@ -149,7 +149,9 @@ class IndexRanges:
     ) -> None:
         """Give an element of unknown range that of its initial value, if an iteration preserves it."""
         body, condition = ins.called
-        open_ = {n for n, r in enumerate(inside) if r is None and initial[n] is not None and _is_narrow(ins, n, initial)}
+        open_ = {
+            n for n, r in enumerate(inside) if r is None and initial[n] is not None and _is_narrow(ins, n, initial)
+        }
         self._depth += 1
         while open_:
             for n in open_:
@@ -285,7 +287,11 @@ def counters_of(ins: Instruction, range_of: RangeOf | None = None) -> list[Count
             continue
         number, direction, bound = comparison
         step = step_of(body, number)
-        if not step or (direction in _UP) != (step > 0) or (isinstance(bound, tuple) and not _unchanged(body, bound[0])):
+        if (
+            not step
+            or (direction in _UP) != (step > 0)
+            or (isinstance(bound, tuple) and not _unchanged(body, bound[0]))
+        ):
             continue
         counters.append(Counter(number, step, direction, bound))
     return counters

@@ -107,7 +107,9 @@ def _read_from_update(ins: Instruction, part: Instruction) -> bool:
         slices = tuple(
             s._replace(start=s.start + at, limit=s.limit + at) for s, at in zip(ins.attrs["slice"], starts, strict=True)
         )
-        ins.computation.replace_all_uses(ins, Writer(ins.computation).op("slice", update, shape=ins.shape.logical, slice=slices))
+        ins.computation.replace_all_uses(
+            ins, Writer(ins.computation).op("slice", update, shape=ins.shape.logical, slice=slices)
+        )
         return True
     return False
 
@@ -165,12 +167,19 @@ def _write(ins: Instruction, known: IndexRanges) -> bool:
     slices = part.attrs["slice"]
     source = part.operands[0]
     is_back = source is target or _differs_inside(source, target, part, known)
-    if not is_back or len(starts) != len(slices) or any(d.stride != 1 for d in slices) or any(constant(s) != d.start for s, d in zip(starts, slices, strict=True)):
+    if (
+        not is_back
+        or len(starts) != len(slices)
+        or any(d.stride != 1 for d in slices)
+        or any(constant(s) != d.start for s, d in zip(starts, slices, strict=True))
+    ):
         return False
     inner = _shifted(ins, new.operands[2:], part, new.operands[1].shape.dims, known)
     if inner is None:
         return False
-    ins.computation.replace_all_uses(ins, Writer(ins.computation).op("dynamic-update-slice", source, new.operands[1], *inner))
+    ins.computation.replace_all_uses(
+        ins, Writer(ins.computation).op("dynamic-update-slice", source, new.operands[1], *inner)
+    )
     return True
 
 
@@ -230,7 +239,9 @@ def _choose(ins: Instruction, known: IndexRanges) -> bool:
         return False
     write = Writer(ins.computation)
     starts = [write.constant(p.low, ElementType.S64) for p in inside.attrs["padding"]]
-    ins.computation.replace_all_uses(ins, write.op("dynamic-update-slice", outside, inside.operands[0], *starts, shape=ins.shape.logical))
+    ins.computation.replace_all_uses(
+        ins, write.op("dynamic-update-slice", outside, inside.operands[0], *starts, shape=ins.shape.logical)
+    )
     return True
 
 
@@ -258,7 +269,9 @@ def _join(ins: Instruction, known: IndexRanges) -> bool:
         if all(_is_piece(o, target, axis, starts[n]) for n, o in enumerate(ins.operands) if n != k):
             write = Writer(ins.computation)
             at = [write.constant(starts[k] if d == axis else 0, ElementType.S64) for d in range(ins.shape.rank)]
-            ins.computation.replace_all_uses(ins, write.op("dynamic-update-slice", target, part, *at, shape=ins.shape.logical))
+            ins.computation.replace_all_uses(
+                ins, write.op("dynamic-update-slice", target, part, *at, shape=ins.shape.logical)
+            )
             return True
     return False
 
@@ -279,4 +292,10 @@ def _same_starts(a: tuple[Instruction, ...], b: tuple[Instruction, ...]) -> bool
     return all(x is y or (constant(x) is not None and constant(x) == constant(y)) for x, y in zip(a, b, strict=True))
 
 
-_RULES = {"concatenate": _join, "slice": _read_part, "dynamic-slice": _read, "dynamic-update-slice": _write, "select": _choose}
+_RULES = {
+    "concatenate": _join,
+    "slice": _read_part,
+    "dynamic-slice": _read,
+    "dynamic-update-slice": _write,
+    "select": _choose,
+}

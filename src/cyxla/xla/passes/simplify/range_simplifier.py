@@ -25,7 +25,6 @@ from cyxla.xla.passes.simplify import loop_updates
 from cyxla.xla.passes.simplify.index_ranges import (
     IndexRanges,
     Range,
-    constant,
     counters_of,
     decide,
     is_element,
@@ -101,8 +100,14 @@ def _simplify(computation: Computation, known: IndexRanges) -> bool:
             continue
         if loop_updates.simplify(ins, known, joins=False):
             changed = True
-        elif ins.shape.size == 1 and limits(ins.shape.dtype) is not None and ins.opcode not in ("constant", "parameter"):
-            new = None if _replace_by_constant(ins, _value(ins, known)) else _operand(ins, known) or _equal(ins, known, seen)
+        elif (
+            ins.shape.size == 1 and limits(ins.shape.dtype) is not None and ins.opcode not in ("constant", "parameter")
+        ):
+            new = (
+                None
+                if _replace_by_constant(ins, _value(ins, known))
+                else _operand(ins, known) or _equal(ins, known, seen)
+            )
             if new is not None:
                 _replace(ins, new)
             changed = changed or new is not None or not (ins.users or ins.is_root)

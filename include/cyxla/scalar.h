@@ -15,6 +15,18 @@ static inline uint64_t cyx_bits_f64(double x) { uint64_t u; __builtin_memcpy(&u,
 
 static inline double cyx_from_bits_f64(uint64_t u) { double x; __builtin_memcpy(&x, &u, 8); return x; }
 
+/* Convert to f64. Without the instruction for vectors, the halves become mantissas of 2^84 and 2^52, which are then
+   subtracted: exact but for the last addition, which rounds as the conversion does. */
+static inline __attribute__((always_inline)) double cyx_f64_of_s64(int64_t x) {
+#if defined(__AVX512DQ__) || !defined(__AVX2__)
+  return (double)x;
+#else
+  const uint64_t low = ((uint64_t)x & 0xffffffff) | 0x4330000000000000;
+  const uint64_t high = ((uint64_t)x >> 32 ^ 0x80000000) | 0x4530000000000000;
+  return (cyx_from_bits_f64(high) - 0x1.00000801p84) + cyx_from_bits_f64(low);
+#endif
+}
+
 /* Round to odd, so that rounding again to fewer bits is correct. */
 static inline float cyx_odd_f32_f64(double x) {
   const float r = (float)x;

@@ -124,6 +124,13 @@ static inline int64_t DOT(live_tiles)(const DOT_N *s, void *const *bufs) {
   return others > 0 ? s->tall_tiles + (others + s->height - 1) / s->height : (rows + tall - 1) / tall;
 }
 
+/* Number of ranges that the live tiles of a panel are cut into. */
+static inline int64_t DOT(live_ranges)(const DOT_N *s, void *const *bufs) {
+  DOT_USE_CONSTANTS(s)
+  const int64_t tiles = DOT(live_tiles)(s, bufs);
+  return tiles < s->ranges ? tiles : s->ranges;
+}
+
 /* Number of panels that reach into the live columns. */
 static inline int64_t DOT(live_panels)(const DOT_N *s, void *const *bufs) {
   DOT_USE_CONSTANTS(s)
@@ -137,15 +144,15 @@ static inline void DOT(unit)(const DOT_N *s, void *const *bufs, DOT_ELEMENT *sto
                              const DOT_AFTER_F *after) {
   DOT_USE_CONSTANTS(s)
 #if DOT_LIVE
-  const int64_t panels = DOT(live_panels)(s, bufs), tiles = DOT(live_tiles)(s, bufs);
-  const int64_t range = u % s->ranges, panel = u / s->ranges % panels, batch = u / (s->ranges * panels);
+  const int64_t panels = DOT(live_panels)(s, bufs), tiles = DOT(live_tiles)(s, bufs), rows = DOT(live_rows)(bufs);
+  const int64_t ranges = DOT(live_ranges)(s, bufs);
+  const int64_t range = u % ranges, panel = u / ranges % panels, batch = u / (ranges * panels);
 #if DOT_LIVE == 2
   const int64_t last = panel == s->panels - 1, blocked = 1, depth = DOT(live_depth)(bufs);
 #else
   const int64_t last = panel == s->panels - 1, blocked = s->k_block < s->k, depth = s->k;
 #endif
-  const int64_t from = range * tiles / s->ranges, to = (range + 1) * tiles / s->ranges;
-  if (from == to) return;
+  const int64_t from = range * tiles / ranges, to = (range + 1) * tiles / ranges;
 #else
   const int64_t range = u % s->ranges, panel = u / s->ranges % s->panels, batch = u / (s->ranges * s->panels);
   const int64_t last = panel == s->panels - 1, blocked = s->k_block < s->k;
@@ -178,7 +185,12 @@ static inline void DOT(unit)(const DOT_N *s, void *const *bufs, DOT_ELEMENT *sto
       DOT_E *const target = s->epilogue == 1 ? (DOT_E *)sums : out + (batch * s->m + first) * s->out_stride;
       DOT_TILES[last][tall](blocked ? &block : 0, left + first * s->left_row_stride + k * s->left_k_stride, b, target,
                             prefetched, 1);
+#if DOT_LIVE
+      const int64_t height = first + s->height + tall < rows ? s->height + tall : rows - first;
+      if (s->epilogue == 1) after[last](bufs, batch * s->m + first, column, height, sums, s->width);
+#else
       if (s->epilogue == 1) after[last](bufs, batch * s->m + first, column, s->height + tall, sums, s->width);
+#endif
       if (s->prefetch) prefetched += block.prefetch_tile;
     }
     k += s->k_block;
@@ -187,7 +199,12 @@ static inline void DOT(unit)(const DOT_N *s, void *const *bufs, DOT_ELEMENT *sto
 #else
   } while (blocked && k < s->k);
 #endif
+#if DOT_LIVE
+  const int64_t end = DOT(row_of)(s, to) < rows ? DOT(row_of)(s, to) : rows;
+  if (s->epilogue == 2) after[last](bufs, row, column, batch * s->m + end - row, sums, s->out_stride);
+#else
   if (s->epilogue == 2) after[last](bufs, row, column, batch * s->m + DOT(row_of)(s, to) - row, sums, s->out_stride);
+#endif
   (void)store, (void)sums, (void)after;
 }
 #else
@@ -323,7 +340,7 @@ static inline __attribute__((always_inline)) cyx_status DOT(run)(const DOT_N *s,
     block.prefetch_stride = s->prefetch_stride;
 #endif
 #if DOT_LIVE
-  const int64_t units = DOT(live_batch)(bufs) * DOT(live_panels)(s, bufs) * s->ranges;
+  const int64_t units = DOT(live_batch)(bufs) * DOT(live_panels)(s, bufs) * DOT(live_ranges)(s, bufs);
   const int64_t last = end * units / s->tasks;
   for (int64_t u = begin * units / s->tasks; u < last; ++u) {
 #else

@@ -48,16 +48,22 @@ def unique(
 
 def _unique_rows(array: Any, wanted: tuple[bool, bool, bool], equal_nan: bool) -> list[Any]:
     """Return unique elements of a vector or unique rows of a matrix, of known or of run-time size."""
-    order = _order(array)
-    data = array.data if isinstance(array, SizedArray) else array
-    positions = order.data if isinstance(order, SizedArray) else order
-    ordered = value_of(_np.take(data, positions, axis=0))
+    if array.ndim == 1 and not any(wanted):
+        found = _np.sort(array, kind="stable")
+        ordered, positions = value_of(_elements(found)), None
+    else:
+        order = _elements(_order(array))
+        ordered, positions = value_of(_np.take(_elements(array), order, axis=0)), value_of(order)
     is_first = _differs_from_previous(ordered, equal_nan)
     if isinstance(array, SizedArray):
         within = valid(SizedArray(TracedArray(is_first), {0: array.count}))
         is_first = xla.and_(is_first, value_of(within))
     size = array.count if isinstance(array, SizedArray) else array.shape[0]
-    return _results(is_first, ordered, value_of(positions), wanted, size, array)
+    return _results(is_first, ordered, positions, wanted, size, array)
+
+
+def _elements(array: Any) -> Any:
+    return array.data if isinstance(array, SizedArray) else array
 
 
 def _order(array: Any) -> Any:
@@ -71,7 +77,7 @@ def _order(array: Any) -> Any:
 
 
 def _columns(array: Any) -> int:
-    return int((array.data if isinstance(array, SizedArray) else array).shape[1])
+    return int(_elements(array).shape[1])
 
 
 def _differs_from_previous(op: XlaOp, equal_nan: bool) -> XlaOp:
@@ -92,18 +98,26 @@ def _differs_from_previous(op: XlaOp, equal_nan: bool) -> XlaOp:
 
 
 def _results(
-    is_first: XlaOp, ordered: XlaOp, positions: XlaOp, wanted: tuple[bool, bool, bool], size: Any, array: Any
+    is_first: XlaOp, ordered: XlaOp, positions: XlaOp | None, wanted: tuple[bool, bool, bool], size: Any, array: Any
 ) -> list[Any]:
-    indices = values.iota_along(is_first.builder, ElementType.S64, is_first.shape.dims, 0)
-    (elements, first, starts), count = pack(is_first, [ordered, positions, indices])
-    results: list[Any] = [SizedArray(TracedArray(elements), {0: count})]
+    """Return unique elements, then what is wanted; `positions` are the indices of the sorted elements if needed."""
     return_index, return_inverse, return_counts = wanted
+    packed: dict[str, XlaOp] = {"elements": ordered}
     if return_index:
-        results.append(SizedArray(TracedArray(first), {0: count}))
+        assert positions is not None
+        packed["first"] = positions
+    if return_counts:
+        packed["starts"] = values.iota_along(is_first.builder, ElementType.S64, is_first.shape.dims, 0)
+    parts, count = pack(is_first, [*packed.values()])
+    found = {name: TracedArray(part) for name, part in zip(packed, parts, strict=True)}
+    results: list[Any] = [SizedArray(found["elements"], {0: count})]
+    if return_index:
+        results.append(SizedArray(found["first"], {0: count}))
     if return_inverse:
+        assert positions is not None
         results.append(_inverse(is_first, positions, array))
     if return_counts:
-        results.append(SizedArray(_counts(TracedArray(starts), count, size), {0: count}))
+        results.append(SizedArray(_counts(found["starts"], count, size), {0: count}))
     return results
 
 

@@ -170,8 +170,10 @@ class CpuCompiler(Compiler):
     def _finish(
         self, module: HloModule, optimized: HloModule, options: CompileOptions, dump: Dump, target: _Target
     ) -> CpuExecutable:
+        from cyxla.xla.cpu.lowering import with_live_results
+
         with dump.timed("emit"):
-            planned, buffers, source = self.emit(optimized, options)
+            planned, buffers, source = self.emit(optimized, with_live_results(module, options))
         dump.buffers(buffers)
         for number, text in enumerate(source.units):
             dump.text(f"unit{number}.c", text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from cyxla import config
 from cyxla.errors import InvalidArgumentError, UnimplementedError
@@ -154,6 +155,20 @@ def emit(module: HloModule, options: CompileOptions | None = None) -> tuple[Plan
     planned = plan(module.entry, options.live_results)
     buffers = assign(planned, {**donated(module, resolve_donation(options, module).donate), **dict(options.in_place)})
     return planned, buffers, emit_module(planned, buffers, options.seed, profile=options.profile)
+
+
+def with_live_results(module: HloModule, options: CompileOptions) -> CompileOptions:
+    """Return the options with the results of bounded size, which come as padded arrays followed by their sizes."""
+    shapes = list(module.entry.root.shape.leaves())
+    if options.live_results or not any(s.is_dynamic for s in shapes) or not all(s.is_array for s in shapes):
+        return options
+    found: list[tuple[int, int, int]] = []
+    number = 0
+    for shape in shapes:
+        dims = [d for d, is_dynamic in enumerate(shape.dynamic) if is_dynamic]
+        found += [(number, d, number + 1 + k) for k, d in enumerate(dims)]
+        number += 1 + len(dims)
+    return replace(options, live_results=tuple(found))
 
 
 def check_supported(module: HloModule, options: CompileOptions) -> None:

@@ -147,6 +147,8 @@ def _to_integer(to: E, of: E, x: str) -> str:
 def _to_float(to: E, of: E, x: str) -> str:
     if of is E.PRED:
         x = f"(int32_t)({x})"  # gcc 12 does not vectorise a conversion of byte-sized predicates to floats
+    if of is E.S64 and to is E.F64:
+        return f"cyx_f64_of_s64({x})"
     if not is_narrow(to):
         return f"({register_type(to)})({x})"
     if of is E.F64:

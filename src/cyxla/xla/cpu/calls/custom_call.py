@@ -7,7 +7,7 @@ from collections.abc import Container
 from cyxla.errors import UnimplementedError
 from cyxla.xla.cpu.calls import c_call, lapack
 from cyxla.xla.cpu.compaction import emit as compaction
-from cyxla.xla.cpu.emitters import emits, emits_live
+from cyxla.xla.cpu.emitters import Steps, emits, emits_live
 from cyxla.xla.cpu.kernel import machine
 from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
@@ -48,7 +48,7 @@ static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
 
 
 @emits_live("custom-call")
-def live_custom_call(group: Group) -> Step:
+def live_custom_call(group: Group) -> Steps:
     """Emit a call of which a part matters."""
     return compaction.live_compaction(group) if compaction.compacts(group.root) else custom_call(group.root)
 

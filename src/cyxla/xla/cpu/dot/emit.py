@@ -59,13 +59,16 @@ def dot(group: Group) -> Step:
 
 def stops_early(ins: Instruction) -> bool:
     """Return whether the kernel of a dot can leave out the last terms of all sums; one contracted dimension is long."""
-    if not _is_tiled(ins) or sum(ins.operands[0].shape.dims[d] > 1 for d in ins.attrs["lhs_contracting_dims"]) != 1:
+    if (
+        ins.shape.dtype.is_complex
+        or sum(ins.operands[0].shape.dims[d] > 1 for d in ins.attrs["lhs_contracting_dims"]) != 1
+    ):
         return False
     product = Product.of(ins)
     if product.panel or 0 in (product.batch, product.m, product.n, product.k):
         return False
     swapped = product.swapped if product.n == 1 and product.m > 1 else product
-    return _select_kernel(swapped) is TiledProduct and not is_streamed(swapped)
+    return _select_kernel(swapped) is not TiledProduct or not is_streamed(swapped)
 
 
 def _select_kernel(product: Product) -> type[InnerProducts | RowCombination | TiledProduct]:

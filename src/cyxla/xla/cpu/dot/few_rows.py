@@ -22,7 +22,7 @@ class ColumnBlocks(ABC):
 
     def __init__(self, p: Product, output: Output, live: LiveProduct, width: int, vector_bytes: int) -> None:
         self.p, self.output, self.width, self.vector_bytes = p, output, width, vector_bytes
-        self.live = replace(live, rows="", depth="")
+        self.live = replace(live, rows="")
         self.ns = p.ns + output.epilogue.ns
         self.blocks = -(-p.n // width)
         self.last = p.n - (self.blocks - 1) * width
@@ -33,6 +33,11 @@ class ColumnBlocks(ABC):
     @abstractmethod
     def _form_values(self) -> dict[str, int]:
         """Parameters that choose the micro-kernel of the prebuilt function."""
+
+    @property
+    @abstractmethod
+    def _step(self) -> int:
+        """Number of terms of a sum that are added together: a sum stops after a multiple of it."""
 
     @abstractmethod
     def _functions(self, few: FewRows) -> dict[str, str]:
@@ -61,7 +66,7 @@ class ColumnBlocks(ABC):
         """Return a kernel of generated C, with the sizes as constants."""
         p, c, direct = self.p, CWriter(), self.output.is_direct
         values = self._values() | self._form_values | {"form": 0}
-        few = FewRows("KERNEL", p.c_type, self.vector_bytes, self.inner, values)
+        few = FewRows("KERNEL", p.c_type, self.vector_bytes, self.inner, values, stops=bool(self.live.depth))
         c.lines(few.types)
         functions = self._functions(few)
         c.lines("".join(functions.values()).splitlines())
@@ -72,6 +77,14 @@ class ColumnBlocks(ABC):
         if after:
             c.line(f"static const KERNEL_after_function KERNEL_after[2] = {{{', '.join(after)}}};")
         with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
-            c.line(f"return KERNEL_run(&KERNEL_sizes, bufs, begin, end, {'KERNEL_after' if after else '0'});")
+            sizes = "KERNEL_sizes"
+            if self.live.depth:
+                sizes = "sizes"
+                c.line("KERNEL_numbers sizes = KERNEL_sizes;")
+                c.line(
+                    f"const int64_t depth = (KERNEL_live_depth(bufs) + {self._step - 1}) / {self._step} * {self._step};"
+                )
+                c.line(f"sizes.k = cyx_smaller_size(depth, {p.k});")
+            c.line(f"return KERNEL_run(&{sizes}, bufs, begin, end, {'KERNEL_after' if after else '0'});")
         kernel = Kernel(c.text(), self.tasks, self.ns, 0, KernelKind.DOT)
-        return self.live.with_short_work(kernel, p) if self.live else kernel
+        return self.live.with_short_work(kernel, (p.batch, p.m, p.n, p.k)) if self.live else kernel

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c import scalar
+from cyxla.xla.cpu.dot.live_products import LiveProduct
 from cyxla.xla.cpu.dot.product import vector_bytes
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.groups import Group
@@ -121,6 +122,7 @@ def integer_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Seq
     left_type, right_type = (o.shape.dtype for o in ins.operands)
     plan = _Plan(ins.shape.dtype, (left_type, right_type), batch, m, n, k)
     epilogue = Epilogue(group, n)
+    live = LiveProduct.of(group, epilogue.arrays)
     ns = plan.ns + epilogue.ns
     blocks, panels = plan.grid
     units = batch * blocks * panels
@@ -130,18 +132,32 @@ def integer_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Seq
     widths = sorted({min(plan.width, n), n % plan.width or plan.width})
     after = {} if epilogue.is_empty else {w: epilogue.function(c, w) for w in widths}
     left, right = epilogue.operands
-    with c.kernel(units, tasks, describe("dot", ins.shape)):
-        c.line(f"const int64_t i = u / {blocks * panels}, m0 = u / {panels} % {blocks} * {plan.block};")
-        c.line(f"const int64_t n0 = u % {panels} * {plan.width}, at = i * {lhs[0]}, bt = i * {rhs[0]};")
-        c.line(f"const int64_t rows = m0 + {plan.block} < {m} ? {plan.block} : {m} - m0;")
+    grid = [
+        f"cyx_live_steps({text}, 0, {step}, {count})" if text else str(count)
+        for text, step, count in ((live.rows, plan.block, blocks), (live.columns, plan.width, panels))
+    ]
+    live_units = f"{live.batch or batch} * {grid[0]} * {grid[1]}" if live else units
+    end, last = str(k), str(m)
+    with c.kernel(live_units, tasks, describe("dot", ins.shape)):
+        across, down, both = str(panels), str(blocks), str(blocks * panels)
+        if live:
+            down, across, end, last = (
+                c.local("int64_t", text) for text in (*grid, live.depth or str(k), live.rows or str(m))
+            )
+            both = f"({down} * {across})"
+        c.line(f"const int64_t i = u / {both}, m0 = u / {across} % {down} * {plan.block};")
+        c.line(f"const int64_t n0 = u % {across} * {plan.width}, at = i * {lhs[0]}, bt = i * {rhs[0]};")
+        c.line(f"const int64_t rows = m0 + {plan.block} < {last} ? {plan.block} : {last} - m0;")
         c.line(f"const int64_t columns = n0 + {plan.width} < {n} ? {plan.width} : {n} - n0;")
         halves, aligned = plan.halves, "__attribute__((aligned(64)))"
         c.line(f"{plan.packed_type} x[{plan.block * plan.depth}] {aligned}, y[{plan.depth * plan.width}] {aligned};")
         c.line(f"KERNEL_e s[{plan.block * plan.width}] {aligned};")
         c.line("__builtin_memset(x, 0, sizeof x);")
         c.line("__builtin_memset(y, 0, sizeof y);")
-        with c.block(f"for (int64_t k0 = 0; k0 < {k}; k0 += {plan.depth})"):
-            c.line(f"const int64_t depth = k0 + {plan.depth} < {k} ? {plan.depth} : {k} - k0;")
+        if live.depth:
+            c.line(f"if (!{end}) __builtin_memset(s, 0, sizeof s);")
+        with c.block(f"for (int64_t k0 = 0; k0 < {end}; k0 += {plan.depth})"):
+            c.line(f"const int64_t depth = k0 + {plan.depth} < {end} ? {plan.depth} : {end} - k0;")
             _pack_rows(c, plan, f"p{left} + at", lhs)
             _pack_columns(c, plan, f"p{right} + bt", rhs)
             call = f"KERNEL_tile((const KERNEL_e *)x + r * {plan.depth // halves}, (const KERNEL_e *)y, "
@@ -149,7 +165,7 @@ def integer_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Seq
                 c.line(f"{call}s + r * {plan.width}, (depth + {halves - 1}) / {halves}, k0 > 0);")
         with c.block("for (int64_t r = 0; r < rows; ++r)"):
             _store(c, plan, widths, after)
-    return epilogue.step(Kernel(c.text(), tasks, ns, 0, KernelKind.DOT))
+    return epilogue.step(live.with_short_work(Kernel(c.text(), tasks, ns, 0, KernelKind.DOT), sizes))
 
 
 def _define_tile(c: KernelWriter, plan: _Plan) -> None:

@@ -45,6 +45,10 @@ class LiveProduct:
     def __bool__(self) -> bool:
         return bool(self.batch or self.rows or self.columns or self.depth)
 
+    def units(self, batch: int, rows: int) -> str:
+        """C of the number of rows of all products that matter; empty if all of them do."""
+        return f"{self.batch or batch} * {self.rows or rows}" if self.batch or self.rows else ""
+
     @property
     def form(self) -> int:
         """Value of ``DOT_LIVE``."""
@@ -66,12 +70,13 @@ class LiveProduct:
             for name, text in numbers.items()
         ]
 
-    def with_short_work(self, kernel: Kernel, p: Product) -> Kernel:
-        """Return a kernel that runs on one thread if the live results are few."""
-        if kernel.tasks == 1:
+    def with_short_work(self, kernel: Kernel, sizes: Sequence[int]) -> Kernel:
+        """Return a kernel that runs on one thread if little of batch, rows, columns and depth matters."""
+        if kernel.tasks == 1 or not self:
             return kernel
-        count = f"{self.batch or p.batch} * {self.rows or p.m} * {self.columns or p.n} * {self.depth or p.k}"
-        return replace(kernel, short=short_work([(count, kernel.cost / max(1, p.batch * p.m * p.n * p.k))]))
+        parts = (self.batch, self.rows, self.columns, self.depth)
+        count = " * ".join(text or str(n) for text, n in zip(parts, sizes, strict=True))
+        return replace(kernel, short=short_work([(count, kernel.cost / max(1, prod(sizes)))]))
 
 
 def _merged(dims: Sequence[int], merged: Sequence[int], live: Mapping[int, Sequence[Value]], reads: Reads) -> str:

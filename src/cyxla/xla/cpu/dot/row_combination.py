@@ -13,6 +13,7 @@ from cyxla.xla.cpu.dot.product import Output, Product, vector_bytes
 from cyxla.xla.cpu.dot.templates import FewRows
 from cyxla.xla.cpu.kernel import machine
 
+CHAIN = 8  # terms that are added together
 CACHED_BYTES = 4 * machine.L2_BYTES  # larger operands come from beyond L2
 VECTOR_BYTES = machine.VECTOR_BYTES
 TILE_BYTES = 512  # up to this size, in full vectors, the sums of a row stay in registers: one tile
@@ -39,6 +40,10 @@ class RowCombination(ColumnBlocks):
     @property
     def _form_values(self) -> dict[str, int]:
         return {"form": int(self.is_cached)}
+
+    @property
+    def _step(self) -> int:
+        return CHAIN
 
     def _functions(self, few: FewRows) -> dict[str, str]:
         return {"KERNEL_sums": few.row_combination("KERNEL_sums", LOCALITIES[self.is_cached])}

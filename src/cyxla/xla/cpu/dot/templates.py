@@ -176,6 +176,8 @@ class FewRows:
         True for inner products, False for combinations of rows.
     sizes : mapping of str to int or None
         The members of `FEW_ROWS` if they are constants; None if they arrive at run time.
+    stops : bool
+        True if these are the sizes of the whole product, but sums may stop early: all sizes arrive at run time.
     """
 
     prefix: str
@@ -183,6 +185,7 @@ class FewRows:
     vector_bytes: int
     inner: bool
     sizes: Mapping[str, int] | None = None
+    stops: bool = False
 
     @property
     def types(self) -> list[str]:
@@ -226,7 +229,7 @@ class FewRows:
             self._members,
             FEW_PREFIX=self.prefix,
             FEW_ELEMENT=self.element,
-            FEW_CONSTANT=int(self.sizes is not None),
+            FEW_CONSTANT=int(self._members is not None),
             FEW_INNER=int(self.inner),
             FEW_SUMS=sums,
             FEW_LIVE=int(live),
@@ -234,7 +237,7 @@ class FewRows:
 
     @property
     def _members(self) -> dict[str, int] | None:
-        return None if self.sizes is None else FEW_ROWS.members(self.sizes)
+        return None if self.sizes is None or self.stops else FEW_ROWS.members(self.sizes)
 
     @property
     def _arguments(self) -> str:
@@ -244,7 +247,7 @@ class FewRows:
     def _micro_kernel(self, header: str, family: str, name: str, **parameters: int) -> str:
         shared: dict[str, str | int] = {
             "NAME": name, "PREFIX": self.prefix, "ELEMENT": self.element,
-            "LANES": self.vector_bytes // ITEM_BYTES[self.element], "CONSTANT": int(self.sizes is not None),
+            "LANES": self.vector_bytes // ITEM_BYTES[self.element], "CONSTANT": int(self._members is not None),
         }  # fmt: skip
         prototype = f"static __attribute__((noinline)) void {name}({self._arguments});\n"
         named = {f"{family}_{key}": value for key, value in (shared | parameters).items()}

@@ -288,7 +288,7 @@ class TiledProduct:
         with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
             c.line(f"return KERNEL_run(&KERNEL_constants, bufs, begin, end, {'KERNEL_after' if after else '0'});")
         kernel = Kernel(c.text(), self.tasks, self.ns, self._scratch, KernelKind.DOT)
-        return self.live.with_short_work(kernel, self.p) if self.live else kernel
+        return self.live.with_short_work(kernel, (self.p.batch, self.p.m, self.p.n, self.p.k)) if self.live else kernel
 
     def _panel_tiles(self, values: dict[str, int], *, last: bool) -> list[TileText | None]:
         """Return the tiles of `height` rows and of one more for the last panel, or for those before it, if any."""

@@ -100,9 +100,7 @@ def _dynamic_slice(ins: Instruction, part: Live) -> list[Live]:
 
 
 def _dynamic_update_slice(ins: Instruction, part: Live) -> list[Live]:
-    whole, new = ins.shape.dims, ins.operands[1].shape.dims
-    update = {d: sizes for d, sizes in part.items() if whole[d] == new[d]}
-    return [part, update, *[ALL] * (len(ins.operands) - 2)]
+    return [part, update_part(ins, {(): part}), *[ALL] * (len(ins.operands) - 2)]
 
 
 def _pad(ins: Instruction, part: Live) -> list[Live]:
@@ -171,8 +169,8 @@ def _custom_call(ins: Instruction, parts: Parts) -> list[Live]:
     if not is_pure_compaction(ins):
         return [ALL] * len(ins.operands)
     stops = compaction_stops(ins)
-    inner = [{d: s for d, s in parts.get((k,), ALL).items() if d} | stops for k in range(len(ins.operands) - 1)]
-    return [stops, *inner]
+    inner = [{d: s for d, s in parts.get((k,), ALL).items() if d} for k in range(len(ins.operands) - 1)]
+    return [stops, *({**part, **stops} for part in inner)]
 
 
 def _scatter(ins: Instruction, parts: Parts) -> list[Live]:

@@ -94,7 +94,7 @@ def _in_leaves(parts: Parts, leaves: Mapping[Value, ShapeIndex]) -> LoopState:
 
 def _with_sizes(state: LoopState) -> LoopState:
     """Return a state whose sizes are read too."""
-    sizes = {size: {} for part in state.values() for found in part.values() for size in found}
+    sizes: LoopState = {size: {} for part in state.values() for found in part.values() for size in found}
     return {**state, **sizes}
 
 

@@ -7,10 +7,11 @@ padded array, zeros beyond its elements. A result is a copy of the elements insi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from cyxla._native import arguments
 from cyxla.errors import ShapeError
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
     from cyxla.xla.cpu.run.executable import CpuExecutable
     from cyxla.xla.cpu.run.signature import PlainShape
 
+#: Padded arrays by bounds and dtype.
+FreeArrays: TypeAlias = "dict[tuple[Any, ...], list[npt.NDArray[Any]]]"
+
 _SIZE = np.dtype(np.int32)
+_MOST_FREE = 2  # padded arrays of each kind that are kept
 
 
 class BoundedExecutable(HostedExecutable):
@@ -35,13 +40,14 @@ class BoundedExecutable(HostedExecutable):
         parameters = self._bounded_parameters
         if len(args) == len(parameters):  # else `flatten` says what is wrong
             args = tuple([without_tokens(s, a) for s, a in zip(self.inputs, args, strict=True)])
-        trees = tuple(signature.number_arrays(parameters))
+        trees = self._trees
         flat = iter(enumerate(arguments.flatten(args, trees)))
-        packed = tuple([_pack(plain, flat, trees) for plain in parameters])
+        arrays = _PaddedArrays({} if self.options.donate else self._free_arrays)
+        packed = tuple([_pack(plain, flat, trees, arrays) for plain in parameters])
         *_, result = self._bounded
-        specs = tuple([signature.dtype_and_dims(a) for a in signature.arrays(signature.without_bounds(result))])
-        destinations = iter(arguments.match_out(out, signature.number_arrays([result])[0], specs))
+        destinations = iter(arguments.match_out(out, *self._destinations))
         cut = _cut(result, self._run(packed, None), destinations)
+        arrays.give_back()
         return with_tokens(self.outputs, cut)
 
     def bind(self, arguments: Mapping[int | str, Any]) -> CpuExecutable:
@@ -52,7 +58,7 @@ class BoundedExecutable(HostedExecutable):
         packed = {}
         for k, value in fixed.items():
             flat = iter(signature.flatten(trees[k], value))
-            packed[k] = private_copy(_pack(self._bounded[k], flat, tuple(trees)))
+            packed[k] = private_copy(_pack(self._bounded[k], flat, tuple(trees), _PaddedArrays({})))
         return self.with_fixed({**self._bound, **packed}) if packed else self
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -69,6 +75,23 @@ class BoundedExecutable(HostedExecutable):
         return self._manifest.bounded
 
     @cached_property
+    def _trees(self) -> tuple[Any, ...]:
+        """Numbers of the arrays of each argument."""
+        return tuple(signature.number_arrays(self._bounded_parameters))
+
+    @cached_property
+    def _destinations(self) -> tuple[Any, tuple[Any, ...]]:
+        """Numbers of the arrays of the result, and their types."""
+        *_, result = self._bounded
+        specs = [signature.dtype_and_dims(a) for a in signature.arrays(signature.without_bounds(result))]
+        return signature.number_arrays([result])[0], tuple(specs)
+
+    @cached_property
+    def _free_arrays(self) -> FreeArrays:
+        """Padded arrays for calls to come."""
+        return {}
+
+    @cached_property
     def _bounded_parameters(self) -> list[PlainShape]:
         return [self._bounded[k] for k in self._unbound]
 
@@ -81,22 +104,58 @@ class BoundedExecutable(HostedExecutable):
         return signature.from_plain(self._bounded[-1])
 
 
-def _pack(plain: PlainShape, flat: Iterator[tuple[int, Any]], trees: Any) -> Any:
+class _PaddedArrays:
+    """Padded arrays of one call, of zeros beyond the elements; they serve further calls without being filled anew.
+
+    Parameters
+    ----------
+    free : FreeArrays
+        Arrays of zeros that no call uses.
+    """
+
+    def __init__(self, free: FreeArrays) -> None:
+        self._free = free
+        self._used: list[tuple[tuple[Any, ...], npt.NDArray[Any], tuple[slice, ...]]] = []
+
+    def padded(self, array: npt.NDArray[Any], bounds: tuple[int, ...]) -> npt.NDArray[Any]:
+        """Return an array with zeros behind its elements."""
+        key, elements = (bounds, array.dtype.str), tuple(map(slice, array.shape))
+        try:
+            padded = self._free[key].pop()
+        except (KeyError, IndexError):
+            padded = np.zeros(bounds, array.dtype)
+        padded[elements] = array
+        self._used.append((key, padded, elements))
+        return padded
+
+    def give_back(self) -> None:
+        """Let further calls use the arrays."""
+        for key, padded, elements in self._used:
+            padded[elements] = 0
+            free = self._free.setdefault(key, [])
+            if len(free) < _MOST_FREE:
+                free.append(padded)
+
+
+def _pack(plain: PlainShape, flat: Iterator[tuple[int, Any]], trees: Any, arrays: _PaddedArrays) -> Any:
     """Return the next arrays as native code takes them."""
     if not isinstance(plain, str):
-        return tuple([_pack(part, flat, trees) for part in plain or ()])
+        return tuple([_pack(part, flat, trees, arrays) for part in plain or ()])
     number, value = next(flat)
-    dtype, bounds = signature.dtype_and_dims(signature.without_bounds(plain))
-    dynamic = signature.dynamic_dims(plain)
+    dtype, bounds, dynamic = _type_of(plain)
     if not dynamic:
         return arguments.convert(value, dtype, bounds, (trees, number))
     dims = np.shape(value)
     if not _fits(dims, bounds, dynamic):
         raise ShapeError(f"{arguments.name((trees, number))}: got {arguments.describe(value)}, want {plain}")
     array = arguments.convert(value, dtype, dims, (trees, number))
-    padded = np.zeros(bounds, dtype)
-    padded[tuple(map(slice, dims))] = array
-    return (padded, *(np.array(dims[d], _SIZE) for d in dynamic))
+    return (arrays.padded(array, bounds), *(np.array(dims[d], _SIZE) for d in dynamic))
+
+
+@lru_cache
+def _type_of(plain: str) -> tuple[Any, tuple[int, ...], tuple[int, ...]]:
+    """Return the dtype, the bounds and the dynamic dimensions of an array type."""
+    return *signature.dtype_and_dims(signature.without_bounds(plain)), signature.dynamic_dims(plain)
 
 
 def _fits(dims: tuple[int, ...], bounds: tuple[int, ...], dynamic: tuple[int, ...]) -> bool:
@@ -108,7 +167,7 @@ def _cut(plain: PlainShape, value: Any, destinations: Iterator[Any]) -> Any:
     """Return a result of native code with its present sizes, in the memory of `destinations` where there is any."""
     if not isinstance(plain, str):
         return tuple([_cut(part, v, destinations) for part, v in zip(plain or (), value, strict=True)])
-    dynamic, out = signature.dynamic_dims(plain), next(destinations)
+    (*_, dynamic), out = _type_of(plain), next(destinations)
     if dynamic:
         padded, *sizes = value
         present = dict(zip(dynamic, map(int, sizes), strict=True))

@@ -273,9 +273,9 @@ class CpuExecutable(Program, Executable):
 
     @cached_property
     def _emitted(self) -> tuple[Plan, Buffers, Source]:
-        from cyxla.xla.cpu.lowering import emit
+        from cyxla.xla.cpu.lowering import emit, with_live_results
 
-        return emit(self.optimized, self.options)
+        return emit(self.optimized, with_live_results(self._module, self.options))
 
     def hlo(self, stage: str = "optimized") -> str:
         """Return the HLO text of the program: ``"input"`` as given, ``"optimized"`` as it runs."""

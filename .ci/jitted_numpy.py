@@ -217,7 +217,8 @@ class Prepared:
 
     def __call__(self) -> Any:
         """Make the call through `cyxla.jit`."""
-        function = cyxla.jit(lambda *leaves: self.apply(*leaves), platform=SETTINGS["platform"], name="called", fallback="error")
+        options = {"platform": SETTINGS["platform"], "name": "called", "fallback": "error"}
+        function = cyxla.jit(lambda *leaves: self.apply(*leaves), **options)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             result, written = function(*self.leaves)

@@ -101,7 +101,7 @@ FLAGS: Final[Mapping[str, Flag]] = {
     "FALLBACK": Flag(
         _fallback,
         "numpy",
-        "what a traced function that cannot be compiled does: `numpy` runs it as it is written, with a warning, `error` "
+        "what a function does that cannot be compiled: `numpy` runs it as it is written, with a warning, `error` "
         "raises the reason",
     ),
     "ISA": Flag(str, "", "instruction set of generated code, such as `x86-64-v3`; empty is that of the processor"),

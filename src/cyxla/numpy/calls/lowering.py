@@ -168,8 +168,8 @@ class Lowered:
     writes : tuple of int
         Arguments that the function writes; those from outside follow the others.
     effects : tuple of Effect and ArgumentChange
-        Changes of containers among the arguments, and of objects from outside. If there are any, the result is a tuple: the function's, and a new value for
-        each.
+        Changes of containers among the arguments, and of objects from outside. If there are any, the result is a tuple:
+        the function's, and a new value for each.
     guards : Guards
         Values from outside that the program depends on.
     """

@@ -213,7 +213,7 @@ class _Joined:
 
 
 def _refuse_sharing(array: TracedArray, name: str, other: TracedArray) -> None:
-    """Make a later write to an array, or to one that it may be, an error: one side makes them one, the other does not."""
+    """Make later writes to an array, or to the one that it is after one side of a branch, an error."""
 
     def refuse(*_: XlaOp) -> NoReturn:
         raise TraceError(

@@ -20,6 +20,9 @@ from cyxla.xla.hlo.builder import functions as xla
 _np: Any = np  # its functions dispatch to this package
 _PYTHON_DTYPES = {int: np.dtype(np.int64), float: np.dtype(np.float64), complex: np.dtype(np.complex128)}
 
+_AMBIGUOUS = "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+_EMPTY = "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not empty."
+
 
 def _is_number(value: Any) -> bool:
     """Return True for a traced number, or a traced array of one element."""
@@ -42,10 +45,7 @@ def truth(value: Any) -> TracedArray:
     """
     array = as_traced(value)
     if array.size != 1:
-        raise ValueError(
-            "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
-            if array.size else "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not empty."
-        )  # fmt: skip
+        raise ValueError(_AMBIGUOUS if array.size else _EMPTY)
     return TracedArray(convert(xla.reshape(value_of(array), ()), np.dtype(bool)), rank0=Rank0.PYTHON)
 
 
@@ -137,9 +137,9 @@ def select(test: Any, first: Any, second: Any) -> Any:
 
 
 def _sum(values: Any, start: Any = 0) -> Any:
-    if isinstance(values, TracedArray) and values.known is None and values.ndim == 1 and start == 0 and len(values):
-        if values.dtype.kind in "biu":
-            return sum(values, start) if len(values) <= _MAX_UNROLLED_SUM else values.sum()
+    is_long = isinstance(values, TracedArray) and values.known is None and values.ndim == 1
+    if is_long and start == 0 and len(values) > _MAX_UNROLLED_SUM and values.dtype.kind in "biu":
+        return values.sum()
     return sum(values, start)
 
 
@@ -228,9 +228,11 @@ def _log(value: Any, *base: Any) -> Any:
     return natural(value) / natural(*base) if base else natural(value)
 
 
+_SAME_NAMES = (
+    "sqrt exp expm1 exp2 log2 log10 log1p sin cos tan sinh cosh tanh fabs hypot copysign cbrt degrees radians fmod"
+)
 _FLOAT_FUNCTIONS = {
-    **{n: n for n in ["sqrt", "exp", "expm1", "exp2", "log2", "log10", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "fabs", "hypot", "copysign", "cbrt"]},
-    **{n: n for n in ["degrees", "radians", "fmod"]},
+    **{n: n for n in _SAME_NAMES.split()},
     "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh", "acosh": "arccosh",
     "atanh": "arctanh", "pow": "float_power",
 }  # fmt: skip

@@ -191,8 +191,7 @@ def _outer_arrays(found: tuple[Any, ...]) -> list[TracedArray]:
         if isinstance(v, KnownArray) and v.base is not None:
             v.become_traced()
     roots = [v.root for v in found if isinstance(v, TracedArray) and (v.ndim or v.rank0.name == "ARRAY")]
-    arrays = [r for r in {id(r): r for r in roots}.values() if r.writeable and _is_visible(r)]
-    return arrays
+    return [r for r in {id(r): r for r in roots}.values() if r.writeable and _is_visible(r)]
 
 
 def _is_visible(array: TracedArray) -> bool:
@@ -253,7 +252,7 @@ class ForLoop(Loop):
         return self._source.element(number)
 
     def _pass(self) -> Iterator[None]:
-        """Yield for each iteration that a pass records; its elements are computed by `item`, in the trace of the pass."""
+        """Yield for each iteration that a pass records; `item` computes its element in the trace of the pass."""
         self._sub = 0
         yield None
         while self.recording is not None and self._sub < self.plan.period:
@@ -520,8 +519,7 @@ def _emit_loop(
 
     def step(*values: XlaOp) -> list[XlaOp]:
         state, _ = split(values)
-        replayed = inline(part.body_with_failures([*body.results, *flags.results], failures), state)
-        return replayed
+        return inline(part.body_with_failures([*body.results, *flags.results], failures), state)
 
     inits = [*first, *[value_of(s.init) for s in slots]]
     unset = [require_current().constant(False, np.dtype(bool)) for _ in recording.flags]

@@ -155,7 +155,7 @@ class Transformer(ast.NodeTransformer):
         return build.located(made, node)
 
     def _facts(self, node: ast.For | ast.While, names: Sequence[str], head: Names, after: Names) -> list[ast.expr]:
-        """Return what a loop must know of its names: those read from the iteration before, those read later, rebound."""
+        """Return the names of a loop: all, those read from the iteration before, those read later, those rebound."""
         rebound = _rebound_names(node.body)
         return [
             build.texts(names),

@@ -48,7 +48,7 @@ class Unrolling:
             why = f", since it cannot be a loop of the program: {reason}" if reason else ""
             line = dict(metadata).get("source_line", "?")
             warn_user(
-                f"the loop at {self._line} was unrolled {self.count} times{why}; line {line} alone made {most} operations",
+                f"the loop at {self._line} was unrolled {self.count} times{why}; line {line} made {most} operations",
                 LongTraceWarning,
             )
 

@@ -48,7 +48,7 @@ class Row:
             if version == "cyxla":
                 row.status, row.text = event["status"], event.get("text", "")
                 row.first, row.ready = event.get("first"), event.get("ready")
-            elif version:
+            elif version and version != "timing":
                 row.others[version] = event
             if "times" in event:
                 row._set_times(event["times"])

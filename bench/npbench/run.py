@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from kernels import names
 from report import Row, table
 
 WORKER = Path(__file__).with_name("worker.py")
+POLL = 0.1  # seconds
 
 
 def run_kernel(name: str, options: argparse.Namespace) -> Row:
@@ -47,20 +49,37 @@ def run_worker(name: str, options: argparse.Namespace, skip: list[str]) -> tuple
             "--skip", *skip,
         ]  # fmt: skip
         environment = {**os.environ, "CYXLA_CACHE_DIR": folder}
-        process = subprocess.Popen(
-            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-            start_new_session=True,
-        )  # fmt: skip
-        try:
-            said = process.communicate(timeout=options.timeout)[1].strip().splitlines()
-            failure = f"crash: {said[-1] if said else process.returncode}" if process.returncode else ""
-        except subprocess.TimeoutExpired:
-            failure = f"timeout: over {options.timeout:g} s"
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # its compilers too
-            process.communicate()
+        said = Path(folder) / "stderr"
+        with said.open("w") as stderr:
+            process = subprocess.Popen(
+                command, env=environment, stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True
+            )
+            try:
+                failure = wait(process, path, options.timeout)
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)  # its compilers too
+                process.wait()
+        if not failure and process.returncode:
+            failure = f"crash: {last_line(said) or process.returncode}"
         return [json.loads(line) for line in path.read_text().splitlines()], failure
+
+
+def last_line(path: Path) -> str:
+    lines = path.read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else ""
+
+
+def wait(process: subprocess.Popen[bytes], path: Path, timeout: float) -> str:
+    """Wait for a worker; say so if no event comes for too long."""
+    size, deadline = 0, time.monotonic() + timeout
+    while process.poll() is None:
+        time.sleep(POLL)
+        if path.stat().st_size > size:
+            size, deadline = path.stat().st_size, time.monotonic() + timeout
+        if time.monotonic() > deadline:
+            return f"timeout: over {timeout:g} s"
+    return ""
 
 
 def save(rows: list[Row], path: Path, options: argparse.Namespace) -> None:
@@ -80,7 +99,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--png", type=Path, help="file for a picture")
     parser.add_argument("--repeat", type=int, default=30, help="most timed calls of each version")
     parser.add_argument("--seconds", type=float, default=5.0, help="time after which no round of calls begins")
-    parser.add_argument("--timeout", type=float, default=180.0, help="seconds that a kernel's process may take")
+    parser.add_argument(
+        "--timeout", type=float, default=180.0, help="seconds that a version's check, or a round of timing, may take"
+    )
     return parser.parse_args()
 
 

@@ -102,6 +102,7 @@ class Worker:
 
     def time(self, repeat: int, seconds: float) -> None:
         """Emit the fewest milliseconds of each version; calls of all versions alternate."""
+        self.emit(begin="timing")
         best = dict.fromkeys(self.functions, float("inf"))
         stop = time.perf_counter() + seconds
         for k in range(repeat):
@@ -109,7 +110,7 @@ class Worker:
                 best[version] = min(best[version], self.call(function)[2] * 1e3)
             if k + 1 >= FEWEST_ROUNDS and time.perf_counter() > stop:
                 break
-        self.emit(times=best)
+        self.emit(end="timing", times=best)
 
 
 def main() -> None:

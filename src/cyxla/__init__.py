@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cyxla.core.runtime.step_stats import RunMetadata
     from cyxla.errors import Error, OpError, RecompileWarning
     from cyxla.include_dir import get_include
-    from cyxla.numpy import Jitted, TracedArray, jit, random, spec
+    from cyxla.numpy import Jitted, TracedArray, disable_jit, jit, random, spec
     from cyxla.numpy.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
     from cyxla.numpy.custom_calls.ckernel import ckernel
     from cyxla.numpy.custom_calls.registration import custom_call, register_c_call
@@ -39,11 +39,11 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ElementType", "Error", "Executable", "Graph", "Jitted", "Literal", "LocalClient", "LocalExecutable", "OpError",
-    "RecompileWarning", "RunMetadata", "RunOptions", "Session", "Shape", "TracedArray", "XlaBuilder", "XlaComputation",
-    "XlaOp", "__version__", "associative_scan", "checkpoint", "ckernel", "compile", "cond", "custom_call", "custom_vjp",
-    "errors", "fori_loop", "get_include", "grad", "gradients", "hlo", "jit", "load_graph", "load_saved_model", "map",
-    "random", "raw_ops", "register_c_call", "register_custom_call", "scan", "spec", "special", "stop_gradient",
-    "switch", "threads", "value_and_grad", "vjp", "while_loop",
+    "RecompileWarning", "RunMetadata", "RunOptions", "Session", "Shape", "TracedArray", "XlaBuilder",
+    "XlaComputation", "XlaOp", "__version__", "associative_scan", "checkpoint", "ckernel", "compile", "cond",
+    "custom_call", "custom_vjp", "disable_jit", "errors", "fori_loop", "get_include", "grad", "gradients", "hlo",
+    "jit", "load_graph", "load_saved_model", "map", "random", "raw_ops", "register_c_call", "register_custom_call",
+    "scan", "spec", "special", "stop_gradient", "switch", "threads", "value_and_grad", "vjp", "while_loop",
 ]  # fmt: skip
 
 _MODULE_OF_NAME = {
@@ -53,7 +53,7 @@ _MODULE_OF_NAME = {
     "RunMetadata": "cyxla.core.runtime.step_stats", "RunOptions": "cyxla.core.runtime.session",
     "Session": "cyxla.autojit.jit_session",
     "Shape": "cyxla.types", "XlaBuilder": "cyxla.xla.hlo", "XlaComputation": "cyxla.xla.hlo", "XlaOp": "cyxla.xla.hlo",
-    **dict.fromkeys(("Jitted", "TracedArray", "jit", "spec"), "cyxla.numpy"),
+    **dict.fromkeys(("Jitted", "TracedArray", "disable_jit", "jit", "spec"), "cyxla.numpy"),
     "RecompileWarning": "cyxla.errors", "ckernel": "cyxla.numpy.custom_calls.ckernel",
     "custom_call": "cyxla.numpy.custom_calls.registration", "register_c_call": "cyxla.numpy.custom_calls.registration",
     **dict.fromkeys(

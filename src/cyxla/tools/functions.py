@@ -66,6 +66,13 @@ Within the function, such an argument is an array whose sizes are known at run t
 such as Python code that depends on `len(x)`, is compiled for each size. A call for which the program fails, as for an
 index out of range or a size of 1 that is broadcast, is repeated with the program for exactly its sizes.
 
+## Type checkers
+
+`cyxla.jit` keeps the signature of the function for mypy, pyright and editors: arguments and results of calls, also of
+methods, are checked as those of the function, with `out=` as a further argument, and so are the options of `jit`.
+`typing` has no way to say this of a `@classmethod` over `@cyxla.jit`, whose calls checkers refuse, and pyright none of
+a `@property`.
+
 ## Differences from NumPy
 
 * An index out of range raises `IndexError` at the end of the call (`bounds="clamp"` moves it into range,

@@ -10,7 +10,19 @@ from dataclasses import fields, is_dataclass
 from functools import partial, update_wrapper
 from threading import RLock
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    NamedTuple,
+    ParamSpec,
+    TypeAlias,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
 
 import numpy as np
 
@@ -32,7 +44,9 @@ from cyxla.numpy.array_methods import methods as _methods
 from cyxla.numpy.array_methods import protocols as _protocols
 from cyxla.numpy.calls.any_size import MODES, MOST_BYTES, AnySizePrograms, SizedEntry
 from cyxla.numpy.calls.argument_binding import OUT, Binding, StaticNames, binding_of
+from cyxla.numpy.calls.disabling import disable_jit, is_disabled, needs_python
 from cyxla.numpy.calls.entries import Entry, PlainEntry, Source, TracedExecutable
+from cyxla.numpy.calls.jit_options import JitOptions
 from cyxla.numpy.calls.lowering import BOUNDS, Environment, Lowered, OpenSizes, Spec, lower
 from cyxla.numpy.calls.signatures import Call, read_arguments
 from cyxla.numpy.rewriting.functions import rewritten
@@ -68,6 +82,9 @@ _UNSUPPORTED_FUNCTIONS = (
     (inspect.isasyncgenfunction, "an async generator", "return a list, or a stacked array"),
 )
 
+P = ParamSpec("P")
+Q = ParamSpec("Q")  # parameters of a method without `self`
+R = TypeVar("R", covariant=True)
 _MOST_WORK = 1000  # of the search for elements that two arrays share
 
 
@@ -79,7 +96,7 @@ def _share_memory(one: Any, other: Any) -> bool:
         return True
 
 
-dispatch.install(current, static_key, trim_traceback, _share_memory)
+dispatch.install(needs_python, static_key, trim_traceback, _share_memory)
 
 
 class CacheInfo(NamedTuple):
@@ -103,11 +120,13 @@ class CacheInfo(NamedTuple):
     seconds: float
 
 
-class Jitted(Dispatcher):
+class Jitted(Dispatcher, Generic[P, R]):
     """Function that is traced and compiled once for each signature of its arguments; see `cyxla.jit`."""
 
+    is_internal = False  # True for functions of this package, which `disable_jit` does not concern
+
     def __init__(
-        self, function: Callable[..., Any], *, static: Any = (), donate: Any = (), platform: str = "cpu",
+        self, function: Callable[P, R], *, static: Any = (), donate: Any = (), platform: str = "cpu",
         bounds: str = "raise", sizes: str = "auto", fallback: str | None = None, name: str | None = None,
         **options: Any,
     ) -> None:  # fmt: skip
@@ -146,8 +165,18 @@ class Jitted(Dispatcher):
 
     # -- calls; most are handled in C alone
 
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+        @overload
+        def __call__(self, *args: Any, out: Any, **kwargs: Any) -> R: ...
+        def __call__(self, *args: Any, **kwargs: Any) -> Any: ...  # noqa: D102
+
     def call_slowly(self, args: tuple[Any, ...], kwnames: tuple[str, ...], hash: int) -> Any:
-        """Handle a call that C has not seen before, or one inside another traced function."""
+        """Handle a call that C has not seen before, one inside another traced function, or one that runs plainly."""
+        if not self.is_internal and is_disabled():
+            return self._run_plainly(args, kwnames)
         if current() is not None:
             return self._inline(args, kwnames)
         binding = self._binding(len(args) - len(kwnames), kwnames)
@@ -170,6 +199,10 @@ class Jitted(Dispatcher):
             self._fall_back(InvalidArgumentError(
                 f"{self.name} writes to arrays that share memory", hint="pass a copy of one of them",
             ))  # fmt: skip
+        return self._run_plainly(args, kwnames)
+
+    def _run_plainly(self, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
+        """Call the function as if it were not decorated."""
         count = len(args) - len(kwnames)
         keywords = dict(zip(kwnames, map(_receiver_value, args[count:]), strict=True))
         out = keywords.pop(OUT, None) if self._binding(count, kwnames).out is not None else None
@@ -373,6 +406,12 @@ class Jitted(Dispatcher):
         oldest = min((k for k, e in self._entries.items() if e is not new_entry), key=lambda k: self._entries[k].stamp)
         self.forget(self._entries.pop(oldest))
 
+    @overload
+    def __get__(self, instance: None, owner: type) -> Jitted[P, R]: ...
+    @overload
+    def __get__(
+        self: Jitted[Concatenate[Any, Q], R], instance: object, owner: type | None = None
+    ) -> BoundJitted[Q, R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else BoundJitted(self, _receiver(instance))
 
@@ -458,7 +497,7 @@ class Jitted(Dispatcher):
         """
         from cyxla.numpy.calls.call_queue import submit
 
-        return submit(self, *args, **kwargs)
+        return submit(partial(_call_disabled, self) if is_disabled() else self, *args, **kwargs)
 
     def cache_info(self) -> CacheInfo:
         """Return the statistics of the cache."""
@@ -476,10 +515,10 @@ class Jitted(Dispatcher):
     def __repr__(self) -> str:
         return f"<cyxla.jit of {self.function!r}, platform {self.platform}>"
 
-    def __copy__(self) -> Jitted:
+    def __copy__(self) -> Jitted[P, R]:
         return self
 
-    def __deepcopy__(self, memo: Any) -> Jitted:
+    def __deepcopy__(self, memo: Any) -> Jitted[P, R]:
         return self
 
     def __reduce__(self) -> Any:
@@ -503,14 +542,27 @@ class Jitted(Dispatcher):
         }
 
 
-def _rebuild(function: Callable[..., Any], options: dict[str, Any]) -> Jitted:
+def _call_disabled(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    with disable_jit():
+        return function(*args, **kwargs)
+
+
+def _rebuild(function: Callable[..., Any], options: dict[str, Any]) -> Jitted[..., Any]:
     return Jitted(function, **options)
 
 
-class BoundJitted(partial):  # type: ignore[type-arg]
+class BoundJitted(partial, Generic[P, R]):  # type: ignore[type-arg]
     """Traced method of an object."""
 
     __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+        @overload
+        def __call__(self, *args: Any, out: Any, **kwargs: Any) -> R: ...
+        def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
     def trace(self, *specs: Any, **named: Any) -> Lowered:
         """See `Jitted.trace`."""
@@ -646,6 +698,10 @@ def _recompilation_hint(specs: Sequence[Any], reason_of_sizes: str) -> str:
     return "pad it to a few sizes"
 
 
+@overload
+def jit(fn: Callable[P, R], **options: Unpack[JitOptions]) -> Jitted[P, R]: ...
+@overload
+def jit(fn: None = None, **options: Unpack[JitOptions]) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 @api_boundary
 def jit(
     fn: Callable[..., Any] | None = None, *, static: Any = (), donate: Any = (), platform: str = "cpu",
@@ -724,5 +780,12 @@ def compile_function(
     return Jitted(function, **{**options, "platform": platform}).compile(*specs)
 
 
-hooks.jit = jit
+def _jit_internal(function: Callable[..., Any], **keywords: Any) -> Any:
+    """Compile a function of this package, which has to be traced and runs so even where `jit` is disabled."""
+    jitted: Jitted[..., Any] = jit(function, **keywords)
+    jitted.is_internal = True
+    return jitted
+
+
+hooks.jit = _jit_internal
 dispatch.enable_vectorcall(Jitted)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cyxla.numpy import Jitted, TracedArray, disable_jit, jit, random, spec
     from cyxla.numpy.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
     from cyxla.numpy.custom_calls.ckernel import ckernel
+    from cyxla.numpy.custom_calls.printing import print
     from cyxla.numpy.custom_calls.registration import custom_call, register_c_call
     from cyxla.numpy.functions import scipy_special as special
     from cyxla.numpy.gradient import checkpoint, custom_vjp, grad, stop_gradient, value_and_grad, vjp
@@ -42,8 +43,9 @@ __all__ = [
     "RecompileWarning", "RunMetadata", "RunOptions", "Session", "Shape", "TracedArray", "XlaBuilder",
     "XlaComputation", "XlaOp", "__version__", "associative_scan", "checkpoint", "ckernel", "compile", "cond",
     "custom_call", "custom_vjp", "disable_jit", "errors", "fori_loop", "get_include", "grad", "gradients", "hlo",
-    "jit", "load_graph", "load_saved_model", "map", "random", "raw_ops", "register_c_call", "register_custom_call",
-    "scan", "spec", "special", "stop_gradient", "switch", "threads", "value_and_grad", "vjp", "while_loop",
+    "jit", "load_graph", "load_saved_model", "map", "print", "random", "raw_ops", "register_c_call",
+    "register_custom_call", "scan", "spec", "special", "stop_gradient", "switch", "threads", "value_and_grad", "vjp",
+    "while_loop",
 ]  # fmt: skip
 
 _MODULE_OF_NAME = {
@@ -63,6 +65,7 @@ _MODULE_OF_NAME = {
     "grad": "cyxla.numpy.gradient", "stop_gradient": "cyxla.numpy.gradient",
     "value_and_grad": "cyxla.numpy.gradient", "vjp": "cyxla.numpy.gradient",
     "get_include": "cyxla.include_dir", "gradients": "cyxla.core.graph.gradients",
+    "print": "cyxla.numpy.custom_calls.printing",
     "load_graph": "cyxla.core.graph.graph_constructor", "load_saved_model": "cyxla.autojit.jit_session",
     "register_custom_call": "cyxla.xla.evaluator",
     "threads": "cyxla.xla.cpu.native.library",

@@ -84,6 +84,8 @@ a `@property`.
   array; the array itself is not written. If the name is a global, and for `table[i] = x`, it is an error.
 * `x[i]` with a 0-d array as index shares memory, as with an int. Results without dimensions are arrays, scalars or
   Python numbers as in NumPy, except for a few functions whose choice depends on values.
+* `print` and `logging` run while the function is traced, once, and show that a traced array has no value, also in
+  f-strings. `cyxla.print("x = {}", x)` prints in every run.
 * `isinstance(x, np.ndarray)` is false for a traced array, which is a `cyxla.TracedArray`.
 * Runs raise no RuntimeWarning: division by zero, overflow, invalid values, casts of NaN, means of empty arrays and
   badly conditioned `np.polyfit` are silent, and `np.errstate` has no effect. DeprecationWarnings are issued once,

@@ -280,7 +280,7 @@ class Call:
         operands = [value_of(a) for a in arrays.values()] + recorded.body.captures
         active = [differentiated[k] and a.dtype.kind in "fcV" for k, a in arrays.items()]
         active += [False] * len(recorded.body.captures)
-        linear = Linearised(recorded.body, operands, active)
+        linear = Linearised(recorded.body, operands, active, effects=True)
         outputs = [traced(v, r.weak) for v, r in zip(linear.results(), recorded.results, strict=True)]
         aux: Any = None
         out_tree = recorded.tree

@@ -32,6 +32,8 @@ class Linearised:
         True for each parameter to differentiate with respect to.
     precomputed : mapping, optional
         Instructions of the body whose values exist already.
+    effects : bool
+        Whether the body runs for the first time, with its side effects.
 
     Attributes
     ----------
@@ -41,7 +43,7 @@ class Linearised:
 
     def __init__(
         self, body: Body, operands: Sequence[XlaOp], active: Sequence[bool],
-        precomputed: Mapping[Instruction, XlaOp] | None = None,
+        precomputed: Mapping[Instruction, XlaOp] | None = None, *, effects: bool = False,
     ) -> None:  # fmt: skip
         self.body = body
         self.active = activity(body, active)
@@ -50,7 +52,9 @@ class Linearised:
         precomputed_operands = [
             XlaOp(body.trace.builder, o) for ins in precomputed or () if ins in self.active for o in ins.operands
         ]
-        self.values: Values = replay(body, operands, precomputed, self._forward_rules(), precomputed_operands)
+        self.values: Values = replay(
+            body, operands, precomputed, self._forward_rules(), precomputed_operands, effects=effects
+        )
 
     def _forward_rules(self) -> dict[Rule, Callable[[list[XlaOp]], list[XlaOp]]]:
         rules = dict.fromkeys(r for r in self.body.trace.rules.values() if r.forward is not None)

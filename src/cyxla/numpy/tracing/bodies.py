@@ -125,6 +125,8 @@ def replay(
     precomputed: Mapping[Instruction, XlaOp] | None = None,
     rewrite: Mapping[Rule, Callable[[list[XlaOp]], list[XlaOp]]] | None = None,
     extra: Iterable[XlaOp] = (),
+    *,
+    effects: bool = True,
 ) -> Values:
     """Inline the instructions of a body in the current trace, as far as results and failures depend on them.
 
@@ -140,6 +142,8 @@ def replay(
         Functions from the inputs of a rule to its outputs, by rule, instead of the rule's instructions.
     extra : iterable of XlaOp, optional
         Further values of the body to inline.
+    effects : bool
+        Whether to inline instructions with side effects, too.
 
     Returns
     -------
@@ -152,6 +156,8 @@ def replay(
     values.update(precomputed or {})
     roots = [instruction_of(v) for v in (*body.results, *extra, *[v for f in body.trace.failures for v in f])]
     rules, rewrites = body.trace.rules, rewrite or {}
+    if effects:
+        roots += _effects(body, rewrites)
     needed = reachable(roots, values, rules, rewrites)
     for ins in body.instructions:
         if ins not in needed or ins in values:
@@ -165,6 +171,18 @@ def replay(
         if rule is not None and all(instruction_of(o) in values for o in rule.outputs):
             repeat_rule(trace, rule, values)
     return values
+
+
+def _effects(body: Body, rewrites: Iterable[Rule]) -> list[Instruction]:
+    """Return the instructions with side effects, without those inside rules that are rewritten."""
+    found = [ins for ins in body.instructions if ins.has_side_effect]
+    if not found:
+        return found
+    inside: set[Instruction] = set()
+    for rule in rewrites:
+        inputs = set(map(instruction_of, rule.inputs))
+        inside |= reachable(map(instruction_of, rule.outputs), dict.fromkeys(inputs, rule.inputs[0]), {}, ())
+    return [ins for ins in found if ins not in inside]
 
 
 def repeat_rule(trace: Trace, rule: Rule, values: Values) -> None:

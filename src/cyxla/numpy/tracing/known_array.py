@@ -207,7 +207,7 @@ class KnownArray(TracedArray):
         return repr(self._values) if self._values is not None else super().__repr__()
 
     def __str__(self) -> str:
-        return str(self._values) if self._values is not None else super().__repr__()
+        return str(self._values) if self._values is not None else super().__str__()
 
 
 def _identity(op: XlaOp) -> XlaOp:

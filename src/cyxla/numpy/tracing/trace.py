@@ -9,6 +9,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -23,6 +24,7 @@ from cyxla.types import Shape, from_numpy
 from cyxla.xla.hlo.attributes import Metadata
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.instruction import Instruction
 from cyxla.xla.hlo.module import HloModule
 
@@ -160,6 +162,11 @@ class _Builder(XlaBuilder):
         self._last = XlaOp(self, self._computation.add(opcode, inputs, shape=shape, metadata=self._metadata))  # type: ignore[arg-type]
         return self._last
 
+    def build(self, root: XlaOp | None = None) -> XlaComputation:
+        """Return the computation, with side effects in order."""
+        order_effects(self._computation)
+        return super().build(root)
+
     def module(self, root: XlaOp) -> HloModule:
         """Return the module itself, without a copy; it is verified when it is compiled."""
         if self._error is not None:
@@ -168,6 +175,7 @@ class _Builder(XlaBuilder):
         assert root_instruction is not None  # there is no error, so every operation has an instruction
         self._computation.root = root_instruction
         self._built = True
+        order_effects(self._computation)
         return self._module
 
 
@@ -349,6 +357,14 @@ class Trace:
     def module(self, root: XlaOp) -> HloModule:
         """Finish the program and return its module."""
         return self.builder.module(root)
+
+
+def order_effects(computation: Computation) -> None:
+    """Make instructions with side effects run in the order in which they were recorded."""
+    effects = [ins for ins in computation.instructions if ins.has_side_effect]
+    for earlier, later in pairwise(effects):
+        if earlier not in later.control_predecessors:
+            later.control_predecessors = (*later.control_predecessors, earlier)
 
 
 def _is_uniform(array: np.ndarray[Any, Any], first: np.ndarray[Any, Any]) -> bool:

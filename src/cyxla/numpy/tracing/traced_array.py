@@ -362,8 +362,11 @@ class TracedArray:
     def __repr__(self) -> str:
         return f"TracedArray({self.dtype}{list(self.shape)}{', weak' if self.weak else ''})"
 
+    def __str__(self) -> str:
+        return f"<{self!r}: no value while tracing; cyxla.print prints it in every run>"
+
     def __format__(self, spec: str) -> str:
-        return repr(self)
+        return str(self)
 
     @property
     def at(self) -> Any:

@@ -17,11 +17,12 @@ from cyxla.xla.evaluator.ops.convolution import convolve
 from cyxla.xla.evaluator.ops.sorting import top
 from cyxla.xla.evaluator.targets import compaction as _compaction  # which registers its targets
 from cyxla.xla.evaluator.targets import lapack as _lapack  # which registers LAPACK's
+from cyxla.xla.evaluator.targets import printing as _printing  # which registers its target
 from cyxla.xla.evaluator.values import Array, Value, array_of, cut_to_common, fits, zero_extended
 from cyxla.xla.hlo.attributes import WindowDim
 from cyxla.xla.hlo.instruction import Instruction
 
-_ = _compaction, _lapack
+_ = _compaction, _lapack, _printing
 
 # Targets that annotate a value for a compiler that places or partitions it.
 IDENTITIES = (

@@ -86,7 +86,10 @@ a `@property`.
   Python numbers as in NumPy, except for a few functions whose choice depends on values.
 * `print` and `logging` run while the function is traced, once, and show that a traced array has no value, also in
   f-strings. `cyxla.print("x = {}", x)` prints in every run.
-* `isinstance(x, np.ndarray)` is false for a traced array, which is a `cyxla.TracedArray`.
+* A traced array is a `cyxla.TracedArray`, and `type(x) is np.ndarray` is false. `isinstance(x, np.ndarray)` is true in
+  the program, and false in libraries. `x.flags` cannot be set.
+* Functions of SciPy that are written with NumPy's functions run; those that call compiled code or need values raise
+  `TraceError`, which names them. They may call jitted functions: `solve_ivp(cyxla.jit(f), ..)`.
 * Runs raise no RuntimeWarning: division by zero, overflow, invalid values, casts of NaN, means of empty arrays and
   badly conditioned `np.polyfit` are silent, and `np.errstate` has no effect. DeprecationWarnings are issued once,
   when the function is traced.

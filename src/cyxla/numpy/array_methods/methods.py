@@ -269,10 +269,19 @@ def _set_component(self: TracedArray, name: str, value: Any) -> None:
     part[...] = value
 
 
+def _to_device(self: TracedArray, device: Any, /, *, stream: Any = None) -> TracedArray:
+    """Return the array itself, as NumPy does for its only device."""
+    if stream is not None:
+        raise ValueError("The stream argument in to_device() is not supported")
+    if device != "cpu":
+        raise ValueError(f'Unsupported device: {device}. Only "cpu" is allowed.')
+    return self
+
+
 _OTHER_METHODS: dict[str, Callable[..., Any]] = {
     "reshape": _reshape, "transpose": _transpose, "astype": _astype, "copy": _copy, "fill": _fill, "sort": _sort,
     "partition": _partition, "flatten": _flatten, "view": _view, "byteswap": _byteswap, "resize": bitcast.resize,
-    "conj": _conjugate, "conjugate": _conjugate, "__round__": _round,
+    "conj": _conjugate, "conjugate": _conjugate, "__round__": _round, "to_device": _to_device,
 }  # fmt: skip
 _PROPERTIES: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None]] = {
     "T": (lambda self: np.transpose(self), None),

@@ -43,23 +43,24 @@ from cyxla.numpy import functions as _functions
 from cyxla.numpy.array_methods import methods as _methods
 from cyxla.numpy.array_methods import protocols as _protocols
 from cyxla.numpy.calls.any_size import MODES, MOST_BYTES, AnySizePrograms, SizedEntry
+from cyxla.numpy.calls.argument_adapters import STATIC_TYPES
 from cyxla.numpy.calls.argument_binding import OUT, Binding, StaticNames, binding_of
 from cyxla.numpy.calls.disabling import disable_jit, is_disabled, needs_python
 from cyxla.numpy.calls.entries import Entry, PlainEntry, Source, TracedExecutable
-from cyxla.numpy.calls.jit_options import JitOptions
+from cyxla.numpy.calls.jit_options import OPTIONS_OF_OTHERS, JitOptions
 from cyxla.numpy.calls.lowering import BOUNDS, Environment, Lowered, OpenSizes, Spec, lower
 from cyxla.numpy.calls.signatures import Call, read_arguments
 from cyxla.numpy.rewriting.functions import rewritten
 from cyxla.numpy.state.guards import Guards
 from cyxla.numpy.state.snapshot import changing_nothing
 from cyxla.numpy.tracing.api_boundary import api_boundary
-from cyxla.numpy.tracing.containers import flatten, map_leaves
+from cyxla.numpy.tracing.containers import flatten, kind_of, map_leaves
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.needed_values import NeededValue
 from cyxla.numpy.tracing.sized_array import TooLargeError
 from cyxla.numpy.tracing.static_keys import static_key
 from cyxla.numpy.tracing.trace import current, require_current, user_line, warn_user
-from cyxla.numpy.tracing.traced_array import as_traced
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 from cyxla.numpy.tracing.user_frames import trim_traceback
 from cyxla.xla.client import platforms as _platforms
 from cyxla.xla.service import CompileOptions, LocalService
@@ -145,6 +146,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         self.name = name or getattr(function, "__name__", "function").strip("<>") or "function"
         self._keyword_options = {"static": static, "donate": donate, "name": name, "sizes": sizes, "fallback": fallback}
         self._signature = _signature(function)
+        self._takes_self = self._signature is not None and next(iter(self._signature.parameters), "") == "self"
         self._static = StaticNames("static", static, self._signature)
         self._donate = StaticNames("donate", donate, self._signature)
         self.set_static(*self._static.flags(), frozenset(self._static.names))
@@ -177,6 +179,9 @@ class Jitted(Dispatcher, Generic[P, R]):
         """Handle a call that C has not seen before, one inside another traced function, or one that runs plainly."""
         if not self.is_internal and is_disabled():
             return self._run_plainly(args, kwnames)
+        if self._takes_self and len(args) > len(kwnames) and _is_receiver(args[0]):  # of a property, or Model.f(model)
+            keywords = dict(zip(kwnames, args[len(args) - len(kwnames) :], strict=True))
+            return self(Receiver(args[0]), *args[1 : len(args) - len(kwnames)], **keywords)
         if current() is not None:
             return self._inline(args, kwnames)
         binding = self._binding(len(args) - len(kwnames), kwnames)
@@ -592,6 +597,12 @@ def _receiver(instance: Any) -> Any:
     return Receiver(instance)
 
 
+def _is_receiver(value: Any) -> bool:
+    """Return True for an object that can be an argument of a method alone, as its `self`."""
+    known = (Receiver, TracedArray, np.ndarray, np.generic, int, float, complex, *STATIC_TYPES)
+    return not isinstance(value, known) and kind_of(value) is None and not hasattr(value, "__array__")
+
+
 def _check_function(function: Any) -> None:
     if not callable(function):
         raise DTypeError(f"jit takes a function, got {type(function).__name__}")
@@ -610,7 +621,8 @@ _OPTIONS = dict.fromkeys(
 def _check_options(options: Iterable[str]) -> None:
     for name in options:
         if name not in _OPTIONS:
-            raise InvalidArgumentError(f"jit has no option {name!r}", hint=config.nearest(name, _OPTIONS))
+            hint = OPTIONS_OF_OTHERS.get(name) or config.nearest(name, _OPTIONS)
+            raise InvalidArgumentError(f"jit has no option {name!r}", hint=hint)
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.errors import TraceError, UnimplementedError
+from cyxla.errors import TraceError
 from cyxla.numpy.functions.movement import moveaxis, reshape_row_major
 from cyxla.numpy.indexing.access import broadcast_value
 from cyxla.numpy.indexing.bounds import fail_where
@@ -291,18 +291,16 @@ def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = 
 
 @implements(np.asarray_chkfinite)
 def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Array:
-    """Raise: only a run can tell whether values are finite.
-
-    Raises
-    ------
-    UnimplementedError
-        Always.
-    """
-    raise UnimplementedError(
-        "asarray_chkfinite: a traced array has no values to check",
-        where=user_line(),
-        hint="return np.isfinite(x).all() from the function, and check it there",
-    )
+    """Convert to an array, and make runs raise an error if an element is not finite."""
+    array: Array = asarray(a, dtype, order)
+    if array.dtype.kind in "fc":
+        trace = require_current()
+        is_infinite: Any = ~np.isfinite(array).all()
+        trace.fail_if(
+            value_of(is_infinite), trace.constant(0, np.dtype(np.int64)),
+            lambda _: ValueError("array must not contain infs or NaNs"),
+        )  # fmt: skip
+    return array
 
 
 @implements(np.astype)

@@ -18,7 +18,7 @@ from cyxla.numpy.tracing.promotion import result_type
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.sized_array import SizedArray, as_size
 from cyxla.numpy.tracing.trace import require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, require_known, value_of
 from cyxla.numpy.ufunc_methods.reduce import known_values, reduce_op
 from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.types import ElementType
@@ -127,6 +127,7 @@ def _bin_count(bins: Any) -> int | None:
         )  # fmt: skip
     if _is_sequence(bins):
         return None
+    require_known(bins, "be a number of bins", "give a number, or edges")
     try:
         count: int = bins.__index__()
     except (TypeError, AttributeError):

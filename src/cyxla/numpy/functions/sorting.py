@@ -15,7 +15,7 @@ from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.promotion import result_type
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.trace import require_current
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, require_known, value_of
 from cyxla.numpy.ufunc_methods.reduce import known_values, reduce_op, reduction_axes, single_axis
 from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.types import ElementType
@@ -90,6 +90,8 @@ def _check_kth(kth: Any, size: int, kind: Any, order: Any) -> None:
         raise ValueError("Cannot specify order when the array has no fields.")
     if _check_str(kind, "select") != "introselect":
         raise ValueError(f"select kind must be 'introselect' (got {kind!r})")
+    for k in kth if isinstance(kth, (list, tuple)) else (kth,):
+        require_known(k, "be the index of a partition")
     indices = np.asarray(kth)
     if indices.dtype.kind not in "iub":
         raise TypeError("Partition index must be integer")

@@ -1,14 +1,46 @@
-"""``np.r_`` and ``np.c_`` of traced arrays."""
+"""``np.r_`` and ``np.c_`` of traced arrays; ``np.mgrid`` and ``np.ogrid``, whose bounds must be known."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from cyxla.errors import UnimplementedError
+from cyxla.numpy.substitutes.new_array import called_by_library
 from cyxla.numpy.substitutes.proxy import Proxy
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.promotion import dtype_of, result_type
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, require_known
+
+
+class Grid(Proxy):
+    """Coordinates by indexing, as by NumPy's object.
+
+    Parameters
+    ----------
+    original : object
+        Object of NumPy, `np.mgrid` or `np.ogrid`.
+    """
+
+    def __len__(self) -> int:
+        return 0
+
+    def __getitem__(self, key: Any) -> Any:
+        if _trace.current() is not None:
+            for item in key if isinstance(key, tuple) else (key,):
+                _require_known_bounds(item)
+        result = self.__wrapped__[key]
+        if _trace.current() is None or called_by_library(1):
+            return result
+        known = [KnownArray(part) for part in (result if isinstance(result, tuple) else (result,))]
+        return tuple(known) if isinstance(result, tuple) else known[0]
+
+
+def _require_known_bounds(item: Any) -> None:
+    """Require that the parts of a slice are known."""
+    if isinstance(item, slice):
+        for part in (item.start, item.stop, item.step):
+            require_known(part, "be a bound or step of a grid", "np.arange and np.linspace take traced numbers")
 
 
 class Concatenator(Proxy):
@@ -32,6 +64,9 @@ class Concatenator(Proxy):
 
     def __getitem__(self, key: Any) -> Any:
         items = key if isinstance(key, tuple) else (key,)
+        if _trace.current() is not None:
+            for item in items:
+                _require_known_bounds(item)
         if not is_traced(list(items)) or _trace.current() is None:
             return self._original[key]
         if any(isinstance(k, str) for k in items):

@@ -27,8 +27,9 @@ import numpy as np
 from cyxla.errors import TraceError, UnimplementedError
 from cyxla.forking import call_in_child, new_lock
 from cyxla.numpy.functions import FUNCTIONS
-from cyxla.numpy.substitutes.concatenators import Concatenator
+from cyxla.numpy.substitutes.concatenators import Concatenator, Grid
 from cyxla.numpy.substitutes.iterators import ndenumerate, nditer
+from cyxla.numpy.substitutes.new_array import NdarrayClass, called_by_library
 from cyxla.numpy.substitutes.proxy import CallableProxy
 from cyxla.numpy.substitutes.ufuncs_of_lists import UfuncOfLists
 from cyxla.numpy.tracing.function_calls import call_function
@@ -38,6 +39,7 @@ from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS
 from cyxla.numpy.tracing.sized_array import SizedArray
 from cyxla.numpy.tracing.trace import current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, require_sizes
+from cyxla.numpy.tracing.user_frames import refused_by_library, user_line_of
 
 _CONVERSIONS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require", "asarray_chkfinite")
 _CREATION = (
@@ -262,6 +264,10 @@ _SUBSTITUTES: dict[str, Any] = {
 for _name in ("r_", "c_"):
     _originals[_name] = getattr(np, _name)
     _SUBSTITUTES[_name] = Concatenator(_originals[_name], columns=_name == "c_")
+for _name in ("mgrid", "ogrid"):
+    _originals[_name] = getattr(np, _name)
+    _SUBSTITUTES[_name] = Grid(_originals[_name])
+_originals["ndarray"], _SUBSTITUTES["ndarray"] = np.ndarray, NdarrayClass()
 _UFUNCS = {name: f for name, f in vars(np).items() if isinstance(f, np.ufunc)}
 _ufunc_proxies = {f: UfuncOfLists(f) for f in _UFUNCS.values()}  # some have two names
 _originals.update(_UFUNCS)
@@ -290,6 +296,13 @@ def substituted() -> Iterator[None]:
     except (TypeError, ValueError) as error:
         if isinstance(error.__cause__, TraceError):  # NumPy reports only that it cannot convert an element
             raise error.__cause__.with_traceback(error.__traceback__) from None
+        library = refused_by_library(error)
+        if library:
+            raise TraceError(
+                f"{library} calls compiled code, which refuses traced arrays: {str(error).partition(chr(10))[0]}",
+                where=user_line_of(error),
+                hint="call it outside of the traced function, or in one by cyxla.custom_call",
+            ).with_traceback(error.__traceback__) from None
         raise
     finally:
         with _lock:
@@ -379,6 +392,13 @@ class _Attribute:
         del module.__dict__[self._name]
 
 
+class _AttributeOfPrograms(_Attribute):
+    """Attribute whose substitute only the program sees: libraries compare types with ``np.ndarray`` itself."""
+
+    def __get__(self, module: ModuleType, owner: type) -> Any:
+        return self._original if called_by_library(1) else super().__get__(module, owner)
+
+
 def _modules() -> list[ModuleType]:
     modules = [np, np.linalg]  # numpy itself is the first to be patched, and the last to be restored
     return [*modules, np.random] if "numpy.random" in sys.modules else modules
@@ -394,7 +414,10 @@ def _patched_class(module: ModuleType) -> type[ModuleType]:
         names = [name for name in _originals if name.rpartition(".")[0] == prefix]
         originals = {name.rpartition(".")[2]: _originals[name] for name in names}
         substitutes = {name.rpartition(".")[2]: _SUBSTITUTES[name] for name in names}
-    attributes = {name: _Attribute(name, originals[name], substitutes[name]) for name in originals}
+    attributes = {
+        name: (_AttributeOfPrograms if name == "ndarray" else _Attribute)(name, originals[name], substitutes[name])
+        for name in originals
+    }
     pickling = {"__reduce__": lambda self: (import_module, (self.__name__,))}  # picklers recognise modules by class
     return type("module", (ModuleType,), {"__module__": "builtins", **pickling, **attributes})
 

@@ -167,6 +167,11 @@ class KnownArray(TracedArray):
         TracedArray.shape.fset(self, sizes)  # type: ignore[attr-defined]
 
     @property
+    def flags(self) -> Any:
+        """Flags of the memory layout."""
+        return self._values.flags if self._values is not None else super().flags
+
+    @property
     def ndim(self) -> int:
         """Number of dimensions."""
         return len(self.shape)

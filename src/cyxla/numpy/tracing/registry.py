@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from cyxla.errors import UnimplementedError
+from cyxla.numpy.tracing.trace import user_line
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -99,7 +100,9 @@ def implementation_of(function: Callable[..., Any]) -> Callable[..., Any]:
         row = _IMPLEMENTATIONS.get(function)
     row = row or rows().get(function)
     if row is None:
-        raise UnimplementedError(f"numpy.{full_name(function)} cannot be traced", hint=_nearest(full_name(function)))
+        raise UnimplementedError(
+            f"numpy.{full_name(function)} cannot be traced", where=user_line(), hint=_nearest(full_name(function))
+        )
     return row.implementation
 
 

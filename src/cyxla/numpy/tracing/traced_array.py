@@ -12,13 +12,14 @@ from cyxla._native import arguments
 from cyxla.errors import DTypeError, TraceError, UnimplementedError
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.api_boundary import api_boundary
+from cyxla.numpy.tracing.array_flags import TracedFlags
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.memory_layout import Memory, memory_of, reshape_view, row_major
 from cyxla.numpy.tracing.needed_values import NeededValue, inputs_of
 from cyxla.numpy.tracing.promotion import Dtype, Kind
 from cyxla.numpy.tracing.trace import Trace
-from cyxla.numpy.tracing.user_frames import user_operation
+from cyxla.numpy.tracing.user_frames import library_call, user_operation
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
@@ -196,6 +197,16 @@ class TracedArray:
             view = view.base._view
         return True
 
+    @property
+    def flags(self) -> Any:
+        """Flags of the memory layout that the array has in NumPy."""
+        return TracedFlags(self)
+
+    @property
+    def device(self) -> str:
+        """Device in the terms of the array API: ``"cpu"``."""
+        return "cpu"
+
     # -- views and writes
 
     def set_memory(self, memory: Memory) -> None:
@@ -284,12 +295,14 @@ class TracedArray:
     def _raise_no_value(self, operation: str, hint: str) -> NoReturn:
         if _trace.current() is None:
             _trace.raise_escaped()
-        needed = None
+        needed, library = None, library_call()
         explained = _USER_OPERATION_ERRORS.get(user_operation())
         if explained is not None:
             operation, hint = explained
         elif operation in _SPECIALISING_OPERATIONS:
             needed = NeededValue(inputs_of(self._op), is_index=operation == _USED_AS_INDEX)
+        if library:
+            hint = f"{library} needs values: call it outside of the traced function, or in one by cyxla.custom_call"
         where = _trace.user_line()
         error = TraceError(
             f"{self._describe()} cannot {operation}: it has no value while tracing", where=where, hint=hint,
@@ -303,13 +316,20 @@ class TracedArray:
         origin = self.origin or _source_line_of(self._op)
         return f"traced {self.dtype}[{','.join(map(str, self.shape))}]" + (f" ({origin})" if origin else "")
 
+    def _static_hint(self) -> str:
+        """Return how to make the value known while tracing."""
+        name = self.origin.removeprefix("argument ")
+        if name == self.origin or not name.isidentifier():
+            return "compute it from static arguments, or from sizes"
+        return f'make the argument static: @cyxla.jit(static=("{name}",))'
+
     def __bool__(self) -> NoReturn:
         self._raise_no_value(
             _USED_AS_CONDITION, "use np.where, cyxla.cond, while_loop or fori_loop; sizes are Python numbers"
         )
 
     def __int__(self) -> NoReturn:
-        self._raise_no_value(_TO_INT, "make the argument static, or keep it an array: x.astype(int)")
+        self._raise_no_value(_TO_INT, f"{self._static_hint()}, or keep it an array: x.astype(int)")
 
     def __float__(self) -> NoReturn:
         self._raise_no_value(
@@ -320,10 +340,10 @@ class TracedArray:
         self._raise_no_value("be converted to a complex", "keep it an array: x.astype(complex)")
 
     def __index__(self) -> NoReturn:
-        self._raise_no_value(_USED_AS_INDEX, "make the argument static; cyxla.fori_loop takes traced bounds")
+        self._raise_no_value(_USED_AS_INDEX, f"{self._static_hint()}; cyxla.fori_loop takes traced bounds")
 
     def __hash__(self) -> NoReturn:
-        self._raise_no_value("be hashed, as for a key or a set", "make the argument static")
+        self._raise_no_value("be hashed, as for a key or a set", self._static_hint())
 
     def item(self, *args: Any) -> NoReturn:
         """Raise `TraceError`."""
@@ -502,6 +522,21 @@ def is_traced(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return any(map(is_traced, value))
     return isinstance(value, TracedArray) and value.known is None
+
+
+def require_known(value: Any, use: str, hint: str = "give a number that is known while tracing") -> None:
+    """Require a value that is known while tracing; arguments that it depends on become static.
+
+    Raises
+    ------
+    TraceError
+        The value is traced.
+    """
+    if isinstance(value, TracedArray) and value.known is None:
+        raise TraceError(
+            f"{value._describe()} cannot {use}: it has no value while tracing", where=_trace.user_line(), hint=hint,
+            needed=NeededValue(inputs_of(value._op), is_index=True),
+        )  # fmt: skip
 
 
 def require_sizes(*sizes: Any) -> None:

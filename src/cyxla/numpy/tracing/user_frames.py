@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dis
-from types import TracebackType
+import sys
+from collections.abc import Iterator
+from types import FrameType, TracebackType
 
 from cyxla import config
 from cyxla.errors import InternalError, OpError
@@ -35,6 +37,55 @@ def user_operation() -> str:
     if instruction.argrepr.endswith(_INPLACE):
         return "" if next_instruction is not None and next_instruction.opname == "STORE_GLOBAL" else "augment"
     return _OPERATIONS.get(f"BINARY_OP {instruction.argrepr}", "")
+
+
+def library_call() -> str:
+    """Return the name of the function of SciPy that the user's line has called; an empty text if none."""
+    frame: FrameType | None = sys._getframe(1)
+    name, user = "", user_frame()
+    while frame is not None and frame is not user:
+        name = _library_name(frame) or name
+        frame = frame.f_back
+    return name
+
+
+def refused_by_library(error: BaseException) -> str:
+    """Return the name of the function of SciPy whose compiled code raised an error; an empty text if none did."""
+    traces = list(_traces(error.__traceback__))
+    inside = [t for t in traces if t.tb_frame.f_globals.get("__name__", "").startswith("scipy.")]
+    if isinstance(error, OpError) or not inside or inside[-1] is not traces[-1]:
+        return ""
+    last = inside[-1]
+    instruction = next((i for i in dis.get_instructions(last.tb_frame.f_code) if i.offset == last.tb_lasti), None)
+    if instruction is None or instruction.opname == "RAISE_VARARGS":  # it was raised by Python
+        return ""
+    names = [_library_name(t.tb_frame) for t in inside]
+    return next((name for name in names if name), "")
+
+
+def user_line_of(error: BaseException) -> str:
+    """Return file and line of the program in the traceback of an error, as ``file:line``."""
+    lines = [f"{_file(t)}:{t.tb_lineno}" for t in _traces(error.__traceback__) if not _is_foreign(_file(t))]
+    return lines[-1] if lines else ""
+
+
+def _is_foreign(filename: str) -> bool:
+    return is_internal(filename) or filename.startswith("<")  # generated code of libraries
+
+
+def _traces(trace: TracebackType | None) -> Iterator[TracebackType]:
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next
+
+
+def _library_name(frame: FrameType) -> str:
+    """Return the public name of a function of SciPy; an empty text for private functions and for other code."""
+    module = frame.f_globals.get("__name__", "")
+    if module.partition(".")[0] != "scipy" or frame.f_code.co_name.startswith(("_", "<")):
+        return ""
+    public = ".".join(part for part in module.split(".") if not part.startswith("_"))
+    return f"{public}.{frame.f_code.co_name}"
 
 
 def is_augmented_assignment() -> bool:

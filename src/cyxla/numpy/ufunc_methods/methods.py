@@ -288,7 +288,9 @@ def reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: Any = 0, dtype: An
     """
     emit = _binary_emitter(ufunc, "reduceat")
     source = as_traced(array)
-    if isinstance(indices, TracedArray):
+    if isinstance(indices, TracedArray) and indices.known is not None:
+        indices = indices.known
+    if is_traced(indices):
         raise UnimplementedError(
             f"{ufunc.__name__}.reduceat with traced indices cannot be traced", where=_trace.user_line(),
             hint="make the indices static, or use np.add.at with an index of the segment for each element",

@@ -1,0 +1,128 @@
+"""Attributes of traced arrays that concern memory and devices, and ``np.ndarray`` in traced functions."""
+
+import numpy as np
+import pytest
+
+import cyxla
+from cyxla.errors import UnimplementedError
+
+X = np.arange(6.0)
+A = X.reshape(2, 3).copy()
+FLAGS = ("C_CONTIGUOUS", "F_CONTIGUOUS", "WRITEABLE", "ALIGNED", "WRITEBACKIFCOPY", "FNC", "FORC", "BEHAVED", "CARRAY",
+         "FARRAY", "C", "F", "W", "A", "X", "B", "CA", "FA", "CONTIGUOUS", "FORTRAN")  # fmt: skip
+NAMES = ("c_contiguous", "f_contiguous", "writeable", "aligned", "writebackifcopy", "fnc", "forc", "behaved", "carray",
+         "farray", "contiguous", "num")  # fmt: skip
+LAYOUTS = {
+    "argument": lambda a: a,
+    "transpose": lambda a: a.T,
+    "column": lambda a: a[:, 0],
+    "slice": lambda a: a[1:],
+    "reversed": lambda a: a[::-1],
+    "diagonal": lambda a: np.diagonal(a),
+    "result": lambda a: a * 2,
+    "column-major result": lambda a: np.asfortranarray(a),
+    "0-d": lambda a: np.array(a[0, 0]),
+    "empty": lambda a: a[:0],
+}
+
+
+def read(array):
+    return {n: array.flags[n] for n in FLAGS} | {n: getattr(array.flags, n) for n in NAMES if n != "num"}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_flags(layout):
+    seen = []
+    function = cyxla.jit(lambda a: seen.append(read(LAYOUTS[layout](a))))
+    function(A)
+    assert seen == [read(LAYOUTS[layout](A))]
+
+
+def test_flags_of_views_and_unknown_names():
+    @cyxla.jit
+    def f(x):
+        assert x.flags.owndata
+        assert not x[1:].flags.owndata
+        assert "WRITEABLE : True" in repr(x.flags)
+        for read in (lambda: x.flags["NO"], lambda: x.flags["writeable"]):
+            with pytest.raises(KeyError, match="Unknown flag"):
+                read()
+        with pytest.raises(AttributeError):
+            _ = x.flags.no
+        return x
+
+    f(X)
+
+
+@pytest.mark.parametrize("write", [lambda x: setattr(x.flags, "writeable", False),
+                                   lambda x: x.flags.__setitem__("WRITEABLE", False)])  # fmt: skip
+def test_flags_cannot_be_set(write):
+    with pytest.raises(UnimplementedError, match=r"flags\.writeable of a traced array cannot be set"):
+        cyxla.jit(write)(X)
+
+
+def test_device():
+    function = cyxla.jit(lambda x: x.to_device("cpu") + (x.device == "cpu"))
+    np.testing.assert_array_equal(function(X), X + 1)
+    with pytest.raises(ValueError, match='Only "cpu" is allowed'):
+        cyxla.jit(lambda x: x.to_device("gpu"))(X)
+
+
+def filled(new):
+    """Return a function that makes an array of three elements and writes to it."""
+
+    def function(x, n):
+        array = new(n)
+        array[:] = x[:3]
+        array[0] = x.sum()
+        return array * 2
+
+    return function
+
+
+NEW = {
+    "size": lambda n: np.ndarray(3),
+    "shape": lambda n: np.ndarray((3,), np.float64),
+    "dtype": lambda n: np.ndarray(3, dtype=np.float32),
+    "keywords": lambda n: np.ndarray(shape=[3], dtype="i8", order="F"),
+    "size from an argument": lambda n: np.ndarray(n),
+    "size from an argument and a dtype": lambda n: np.ndarray(n + 0, dtype=np.float64),
+}
+
+
+@pytest.mark.parametrize("new", NEW)
+def test_new_arrays(new):
+    function = filled(NEW[new])
+    with np.errstate(all="ignore"):
+        expected = function(X, 3)
+    for _ in range(2):
+        got = cyxla.jit(function)(X, 3)
+        assert got.dtype == expected.dtype
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_new_array_of_a_buffer_is_numpys():
+    function = cyxla.jit(lambda x: x + np.ndarray(2, np.uint8, buffer=b"\x01\x02"))
+    np.testing.assert_array_equal(function(X[:2]), X[:2] + np.array([1, 2]))
+
+
+def test_isinstance_and_the_class():
+    def f(x):
+        kinds = [
+            isinstance(v, np.ndarray) for v in (x, x[1:], x[0], x.sum(), np.zeros(2), 1.0, np.array(x[0]), x[x > 0])
+        ]
+        assert issubclass(type(OUTSIDE), np.ndarray)
+        assert np.ndarray == type(OUTSIDE)  # noqa: E721  it is equal, and not the same
+        assert np.ndarray[int] == np.ndarray[int]
+        assert np.ndarray.sum(OUTSIDE) == 0
+        seen.append(kinds)
+        return x
+
+    seen = []
+    cyxla.jit(f)(X)
+    f(X)
+    assert seen[0] == seen[1]
+    assert type(np.zeros(2)) is np.ndarray
+
+
+OUTSIDE = np.zeros(1)

@@ -1,0 +1,79 @@
+"""Functions of SciPy in traced functions: those written in NumPy run, others say what stops them."""
+
+import numpy as np
+import pytest
+import scipy.fft
+import scipy.integrate
+import scipy.linalg
+import scipy.ndimage
+import scipy.optimize
+import scipy.signal
+import scipy.spatial.distance
+import scipy.stats
+
+import cyxla
+from cyxla.errors import TraceError
+
+X = np.arange(6.0) + 1
+A = X.reshape(2, 3)
+RUN = {
+    "stats.zscore": lambda x: scipy.stats.zscore(x),
+    "stats.skew": lambda x: scipy.stats.skew(x),
+    "integrate.simpson": lambda x: scipy.integrate.simpson(x),
+    "integrate.trapezoid": lambda x: scipy.integrate.trapezoid(x, dx=0.5),
+    "optimize.rosen": lambda x: scipy.optimize.rosen(x),
+}
+REFUSED = {
+    "scipy.signal.hilbert": lambda x: scipy.signal.hilbert(x),
+    "scipy.linalg.expm": lambda x: scipy.linalg.expm(x.reshape(2, 3)[:, :2]),
+    "scipy.linalg.solve": lambda x: scipy.linalg.solve(np.eye(2) * x[0], x[:2]),
+    "scipy.ndimage.gaussian_filter": lambda x: scipy.ndimage.gaussian_filter(x, 1.0),
+    "scipy.signal.fftconvolve": lambda x: scipy.signal.fftconvolve(x, x),
+    "scipy.signal.lfilter": lambda x: scipy.signal.lfilter([1.0], [1.0, 0.5], x),
+    "scipy.signal.savgol_filter": lambda x: scipy.signal.savgol_filter(x, 3, 1),
+    "scipy.spatial.distance.cdist": lambda x: scipy.spatial.distance.cdist(x.reshape(2, 3), x.reshape(2, 3)),
+    "scipy.optimize.newton": lambda x: scipy.optimize.newton(lambda v: v**2 - x[0], 1.0),
+    "scipy.fft.fft": lambda x: scipy.fft.fft(x),
+}
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_functions_written_in_numpy_run(name):
+    function = cyxla.jit(RUN[name])
+    for _ in range(2):
+        np.testing.assert_allclose(function(X), RUN[name](X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_functions_that_need_values_are_named(name):
+    with pytest.raises(TraceError) as caught:
+        cyxla.jit(REFUSED[name])(X)
+    text = str(caught.value)
+    assert name.rpartition(".")[2] in text
+    assert "call it outside of the traced function, or in one by cyxla.custom_call" in text
+    assert f"at:   {__file__}:" in text
+
+
+def test_errors_of_libraries_themselves_are_kept():
+    with pytest.raises(ValueError, match="Order must be an int") as caught:
+        cyxla.jit(lambda x: scipy.signal.argrelextrema(x, np.greater, order=0))(X)
+    assert not isinstance(caught.value, TraceError)
+
+
+def test_libraries_call_jitted_functions():
+    solution = scipy.integrate.solve_ivp(cyxla.jit(lambda t, y: -2 * y + t), (0, 1), [1.0, 2.0], rtol=1e-8)
+    expected = scipy.integrate.solve_ivp(lambda t, y: -2 * y + t, (0, 1), [1.0, 2.0], rtol=1e-8)
+    np.testing.assert_allclose(solution.y, expected.y, rtol=1e-12)
+    root = scipy.optimize.newton(cyxla.jit(lambda v: v**2 - 2), 1.0)
+    assert abs(root - np.sqrt(2)) < 1e-8
+    f = cyxla.jit(lambda x: ((x - 3) ** 2).sum())
+    assert np.allclose(scipy.optimize.minimize(f, np.zeros(2), jac=cyxla.grad(f)).x, 3)
+
+
+def test_values_are_checked_in_every_run():
+    function = cyxla.jit(lambda x: np.asarray_chkfinite(x) * 2)
+    np.testing.assert_array_equal(function(X), X * 2)
+    for bad in (np.inf, np.nan):
+        with pytest.raises(ValueError, match="array must not contain infs or NaNs"):
+            function(np.array([1, 2, bad, 4, 5, 6]))
+    np.testing.assert_array_equal(cyxla.jit(np.asarray_chkfinite)(np.arange(3)), np.arange(3))

@@ -409,7 +409,7 @@ def test_invalid_options(name):
         jit(lambda x, y: x, **options)
 
 
-@pytest.mark.parametrize("name", ["static_argnames", "statics", "colour"])
+@pytest.mark.parametrize("name", ["static_names", "statics", "colour"])
 def test_unknown_options(name):
     with pytest.raises(cyxla.errors.InvalidArgumentError, match=f"no option '{name}'") as found:
         jit(lambda x: x, **{name: "x"})

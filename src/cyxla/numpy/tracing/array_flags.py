@@ -54,7 +54,7 @@ class TracedFlags:
         )  # fmt: skip
 
     def __setitem__(self, name: str, value: Any) -> NoReturn:
-        setattr(self, name.lower(), value)
+        self.__setattr__(name.lower(), value)
 
     def __repr__(self) -> str:
         names = ("C_CONTIGUOUS", "F_CONTIGUOUS", "OWNDATA", "WRITEABLE", "ALIGNED", "WRITEBACKIFCOPY")

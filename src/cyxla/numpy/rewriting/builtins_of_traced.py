@@ -70,7 +70,7 @@ def _fail_unless_finite(value: TracedArray) -> None:
     op = xla.reshape(value_of(value), ())
     wide = convert(op, np.dtype(np.float64))
     limit = require_current().constant(2.0**63)
-    fits = xla.lt(xla.abs(wide), limit)
+    fits = xla.lt(xla.abs_(wide), limit)
     zero = require_current().constant(0, np.dtype(np.int64))
     where = user_line()
 

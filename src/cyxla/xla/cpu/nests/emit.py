@@ -37,6 +37,8 @@ def emit_nest(ins: Instruction, ranges: IndexRanges) -> Step | str:
 
 class _Nest:
     def __init__(self, ins: Instruction, ranges: IndexRanges) -> None:
+        if ins.has_side_effect:
+            raise UnsuitableLoopError("a side effect")
         self.ins, self.own, self.initial = ins, own_leaves(ins), leaves(ins.operands[0])
         self.body, self.condition = (ScopePlan(c) for c in ins.called)
         self.used = used_leaves(ins)

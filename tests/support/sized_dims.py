@@ -24,7 +24,8 @@ STARTS = (
     "np.zeros((x.shape[1], x.shape[0], 2))", "x[v > 0]", "x[:, w > 0]", "x[:, :, None] * np.arange(1.0, 4.0)",
     "np.add.outer(v, w)", "np.einsum('ij,kj->ik', x, y.T)", "np.stack([x, y.T])", "np.diag(v)", "np.full(y.shape, 2.5)",
     "np.arange(x.shape[1]) - np.arange(x.shape[0])[:, None] * 1.0", "v", "w", "np.meshgrid(v, w)[1]",
-    "np.broadcast_to(w, x.shape)", "np.concatenate([x, y.T])", "x.reshape(-1)", "np.repeat(x, 2, 0)",
+    "np.broadcast_to(w, x.shape)", "np.concatenate([x, y.T])", "x.reshape(-1)", "np.repeat(x, 2, 0)", "x.astype(int)",
+    "x > 0", "y.astype(np.int8)", "x + 1j * x[::-1]",
 )  # fmt: skip
 STEPS = (
     "z * 2 - 1", "z + z", "z - z.mean(d, keepdims=True)", "z / (1 + np.abs(z).sum(d, keepdims=True))", "np.abs(z)",

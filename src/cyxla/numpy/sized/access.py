@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,11 @@ from cyxla.errors import OutOfRangeError, ShapeError
 from cyxla.numpy.indexing.access import assign as assign_static
 from cyxla.numpy.indexing.access import convert_for_assignment
 from cyxla.numpy.indexing.bounds import fail_where
+from cyxla.numpy.indexing.equal_values import same_size
 from cyxla.numpy.indexing.packing import nonzero_indices
 from cyxla.numpy.indexing.parse import convert_item, is_mask
 from cyxla.numpy.indexing.ranges import difference
-from cyxla.numpy.sized.frames import Frame, align, fit, require_equal, resized, wrapped
+from cyxla.numpy.sized.frames import Frame, align, fail_unless, fit, resized, wrapped
 from cyxla.numpy.sized.slices import slice_along
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.sized_array import SizedArray, filled, is_within, valid
@@ -195,7 +197,10 @@ def _mask_along(array: Any, mask: Any, shape: Sequence[Any], axis: int) -> Any:
     for k, n in enumerate(shape):
         size = array.shape[axis + k]
         if isinstance(n, TracedArray) or isinstance(size, TracedArray):
-            require_equal(n, size, _MASK_MESSAGE.format(axis + k), OutOfRangeError)
+            if not (isinstance(n, TracedArray) and isinstance(size, TracedArray) and same_size(n, size)):
+                is_empty = [_np.equal(m, 0) for m in shape if isinstance(m, TracedArray)]
+                fits = reduce(_np.logical_or, is_empty, _np.equal(n, size))
+                fail_unless(fits, n, size, _MASK_MESSAGE.format(axis + k), OutOfRangeError)
             mask = resized(as_traced(mask), k, bounds[k])
     return mask
 

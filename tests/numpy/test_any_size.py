@@ -299,3 +299,52 @@ def test_dimensions_that_differ(shapes, expected):
     *first, last = [history.add("f", (shape,)) for shape in shapes]
     assert first == [None] * len(first)
     assert last == expected
+
+
+TABLE = np.random.default_rng(3).normal(size=(6, 6))
+
+
+class Layer:
+    def __init__(self, weights):
+        self.weights = weights
+
+    @cyxla.jit
+    def apply(self, x):
+        return np.tanh(x @ self.weights), self.weights
+
+
+def test_arrays_from_outside():
+    compiled = cyxla.jit(lambda x: (np.tanh(x @ TABLE), x[4], TABLE))
+    layer = Layer(np.asfortranarray(TABLE * 2))
+    for n in (5, 9, 7, 30, 6):
+        x = rows(n)
+        product, row, same = compiled(x)
+        check((product, row), (np.tanh(x @ TABLE), x[4]))
+        assert same is TABLE
+        product, same = layer.apply(x)
+        check(product, np.tanh(x @ layer.weights))
+        assert same is layer.weights
+    assert compiled.cache_info().misses == Layer.apply.cache_info().misses == 3
+    with pytest.raises(IndexError, match="index 4 is out of bounds"):
+        compiled(rows(3))
+    layer.weights[0] = 1
+    check(layer.apply(rows(8) * 0)[0], np.zeros((8, 6)))
+    check(layer.apply(np.ones((8, 6)))[0], np.tanh(np.ones((8, 6)) @ layer.weights))
+    layer.weights = TABLE * 3
+    x = rows(11)
+    check(layer.apply(x)[0], np.tanh(x @ layer.weights))
+
+
+def test_arrays_from_outside_that_are_written_are_compiled_for_each_size():
+    total = np.zeros(6)
+
+    def function(x):
+        total[:] += x.sum(0)
+        return x * 2
+
+    compiled = cyxla.jit(function)
+    for n in (5, 9, 7, 30, 6):
+        x, before = rows(n), total.copy()
+        check(compiled(x), x * 2)
+        check(total, before + x.sum(0))
+    assert compiled.cache_info().misses == 5

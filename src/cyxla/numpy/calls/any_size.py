@@ -78,12 +78,14 @@ class AnySizeProgram:
         except IndexError:
             buffers = {k: np.zeros(shape, leaves[k].dtype) for k, shape in self.padded_shapes.items()}
         assert self.entry is not None
-        inputs = [*leaves, *numbers]
+        count = len(self.static)  # inputs from outside come last
+        passed = [*leaves[:count], *numbers, *leaves[count:]]
+        inputs = list(passed)
         for k, buffer in buffers.items():
             leaf = leaves[k]
             buffer[tuple(map(slice, leaf.shape))] = leaf
             inputs[k] = buffer
-        result = self.entry(inputs, None, [*leaves, *numbers])
+        result = self.entry(inputs, None, passed)
         for k in self.entry.writes:
             if k in buffers:
                 leaves[k][...] = buffers[k][tuple(map(slice, leaves[k].shape))]
@@ -111,12 +113,15 @@ class SizedEntry(Compiled):
     sizes : tuple of int
         Size of each of its groups.
     exact : callable
-        Function from this entry to that of the program for exactly these sizes, which runs where this one fails: it
-        has the result of a dimension of size 1 that is broadcast, and NumPy's errors.
+        Function from this entry to that of the program for exactly these sizes, and to its inputs from outside. It
+        runs where this one fails: it has the result of a dimension of size 1 that is broadcast, and NumPy's errors.
     """
 
     def __init__(
-        self, program: AnySizeProgram, sizes: tuple[int, ...], exact: Callable[[SizedEntry], Compiled]
+        self,
+        program: AnySizeProgram,
+        sizes: tuple[int, ...],
+        exact: Callable[[SizedEntry], tuple[Compiled, Sequence[Any]]],
     ) -> None:
         assert program.entry is not None
         super().__init__(None, (0,), False, b"", writes=program.entry.writes)
@@ -129,8 +134,8 @@ class SizedEntry(Compiled):
         try:
             return self.any_size.run(passed, self.numbers)
         except Exception:
-            entry = self.exact(self)
-        return entry(list(arguments), out)
+            entry, outside = self.exact(self)
+        return entry([*arguments[: len(self.any_size.static)], *outside], out)
 
 
 class AnySizePrograms:

@@ -292,10 +292,11 @@ class Jitted(Dispatcher, Generic[P, R]):
                 return self._entries.get((*call.key, guards.number))
         return self._entries.get((*call.key, None))
 
-    def _replace(self, call: Call, sized: SizedEntry) -> Compiled:
-        """Return the exact program of a call for which one for any size fails, and use it from now on."""
+    def _replace(self, call: Call, sized: SizedEntry) -> tuple[Compiled, Sequence[Any]]:
+        """Return the exact program of a call for which one for any size fails, and its inputs from outside."""
         self.forget(sized)
-        return self._exact_entry(call)
+        entry = self._exact_entry(call)
+        return entry, entry.guards.fetch(call.passed) or ()
 
     def _exact_entry(self, call: Call) -> Entry | PlainEntry:
         key = call.key

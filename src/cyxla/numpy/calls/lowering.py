@@ -273,24 +273,29 @@ def lower(
         if open_sizes is not None:
             trace.program.most_padded_bytes = open_sizes.most_padded_bytes
             _open(trace, arguments, leaves, open_sizes)
-        passed = list(compress(arguments, is_input))
+        passed: list[Any] = list(compress(arguments, is_input))
+        sizes = [None] * (0 if open_sizes is None else len(open_sizes.groups))  # passed behind the arguments
         returned, containers = _run(trace, partial(call, arguments), len(inputs), outside)
         returned, effects = _with_effects(returned, containers, outside, open_sizes)
         if outside is not None:
             inputs += [_Input(h.array, h.op, h.text) for h in outside.hidden]
-            passed += [h.array for h in outside.hidden]
+            passed += [*sizes, *[h.array for h in outside.hidden]]
         arrays, tree = _results(returned, passed, outside, trace, keep_order=keep_order)
         layouts = [layout_of(a) if keep_order else ROW_MAJOR_RESULT for a in arrays]
         values = [_to_memory_order(value_of(a), layout) for a, layout in zip(arrays, layouts, strict=True)]
         rank0 = tuple([Rank0.PYTHON if a.weak else a.rank0 for a in arrays])
         input_axes = tuple([leaf.axes for leaf in leaves if isinstance(leaf, Spec)])
+        arguments_axes = input_axes
         input_axes += () if outside is None else tuple([h.axes for h in outside.hidden])
         writes = tuple([k for k, i in enumerate(inputs) if i.is_written()])
+        if open_sizes is not None and any(k >= len(arguments_axes) for k in writes):
+            raise UnimplementedError("the function writes to arrays from outside")
         values += [_permuted(inputs[k].new_value(), input_axes[k]) for k in writes]
         failure = trace.failure()
         is_array = tree.kind is None and failure is None and not writes
         root = values[0] if is_array else xla.tuple_(trace.builder, [*values, *([] if failure is None else [failure])])
     trace.program.outside = None  # it keeps objects alive
+    input_axes = (*arguments_axes, *sizes, *input_axes[len(arguments_axes) :])
     spectra = real_if_zero(arrays) if keep_order else ()
     return Lowered(
         trace.module(root), trace.program, tree, failure is not None, rank0, input_axes, tuple(layouts), spectra,
@@ -333,8 +338,8 @@ def _with_effects(
     effects = [*changes, *([] if outside is None else outside.effects())]
     if changes and outside is None:
         raise UnimplementedError(f"{changes[0][0].text} is changed, which only calls of the function can do")
-    if open_sizes is not None and (effects or (outside is not None and outside.hidden)):
-        raise UnimplementedError("the function uses values from outside, or changes containers")
+    if open_sizes is not None and effects:
+        raise UnimplementedError("the function changes containers")
     values = [_mark(value, {}, containers.as_result) for _, value in effects]
     return (returned, *values) if effects else returned, tuple([effect for effect, _ in effects])
 

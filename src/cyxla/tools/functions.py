@@ -44,7 +44,7 @@ Supported are
 * indexing, slicing and assignment (`y[1:] = v`, `x[mask] = y`, `x[np.ix_(a, b)]`), views included;
 * loops that carry such arrays, whose greatest size stays the same; branches of `cyxla.cond`; and `cyxla.grad`.
 
-`y.size` and `y.shape[0]` are traced integers. All other functions, iteration and `len(y)` raise `TraceError`. A new
+`y.size`, `y.shape[0]` and `len(y)` are traced integers. All other functions raise `TraceError`. A new
 shape may be any that NumPy accepts; elements are moved unless the shapes agree but for factors that are known, as
 `x.reshape(n, 4, -1)` of an array of shape (n, 64) does. Greatest sizes multiply, so that an array of several such
 dimensions may be too large for a program. The greatest size must be known: that of
@@ -63,8 +63,9 @@ differ are compiled apart. `sizes="any"` does so for the second size and raises 
 `sizes="exact"` never does so.
 
 Within the function, such an argument is an array whose sizes are known at run time, as above. What cannot be traced so,
-such as Python code that depends on `len(x)`, is compiled for each size. A call for which the program fails, as for an
-index out of range or a size of 1 that is broadcast, is repeated with the program for exactly its sizes.
+such as `np.fft.fft(x)`, is compiled for each size, as are functions that change containers or write to arrays from
+outside. A call for which the program fails, as for an index out of range or a size of 1 that is broadcast, is repeated
+with the program for exactly its sizes.
 
 ## Type checkers
 

@@ -193,6 +193,8 @@ def _check_index_type(array: Any) -> Any:
 
 
 def _convert_list(item: Any) -> Any:
+    if hasattr(item, "as_index_array"):  # a range of traced bounds
+        raise RunTimeSizeError("an index is a range of traced bounds", where=_trace.user_line())
     if isinstance(item, (str, bytes)) or not (isinstance(item, Sequence) or hasattr(item, "__array__")):
         raise _error(_KINDS_MESSAGE)
     try:

@@ -11,6 +11,7 @@ import numpy as np
 
 from cyxla.numpy.indexing.ranges import range_of
 from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.sized_array import SizedArray
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, traced, value_of
@@ -58,6 +59,10 @@ class TracedRange:
         if step == 0:
             raise ValueError("range() arg 3 must not be zero")
         return TracedRange(_integer(start), _integer(stop), step)
+
+    def as_index_array(self) -> Any:
+        """Return the elements as an array, as which the range is an index."""
+        return hooks.sized_creation(np.arange, (self.start, self.stop, self.step), {})
 
     @property
     def length(self) -> Any:

@@ -90,7 +90,7 @@ def _is_array(item: Any) -> bool:
 
 def _expanded(key: Any, rank: int) -> list[Any]:
     """Return the items of an index, with slices for an ellipsis and for missing dimensions."""
-    items = [i if isinstance(i, SizedArray) else convert_item(i) for i in (key if isinstance(key, tuple) else (key,))]
+    items = [_converted(i) for i in (key if isinstance(key, tuple) else (key,))]
     used = sum(map(_axes_used, items))
     if used > rank:
         raise OutOfRangeError(
@@ -102,6 +102,12 @@ def _expanded(key: Any, rank: int) -> list[Any]:
     at = next((k for k, i in enumerate(items) if i is Ellipsis), None)
     rest = [slice(None)] * (rank - used)
     return [*items, *rest] if at is None else [*items[:at], *rest, *items[at + 1 :]]
+
+
+def _converted(item: Any) -> Any:
+    if isinstance(item, SizedArray):
+        return item
+    return item.as_index_array() if hasattr(type(item), "as_index_array") else convert_item(item)
 
 
 def _axes_used(item: Any) -> int:

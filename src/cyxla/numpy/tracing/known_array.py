@@ -249,6 +249,8 @@ def _with_values(value: Any) -> Any:
         return {k: _with_values(v) for k, v in value.items()}
     if type(value) is slice:
         return slice(_with_values(value.start), _with_values(value.stop), _with_values(value.step))
+    if hasattr(value, "as_index_array"):  # a range of traced bounds
+        raise _TracedError
     return value
 
 

@@ -88,3 +88,28 @@ def test_any_size(claim, best_time):
         exact.wait()
         ratios.append(best_time(lambda p=part: any_size(p, w)) / best_time(lambda p=part: exact(p, w)))
     claim("any size against each size, geometric mean of 20 lengths", prod(ratios) ** (1 / len(ratios)), at_most=1.25)
+
+
+def attention(x, w):
+    """Return causal attention, whose scores have two dimensions of any size."""
+    q, k = x @ w, x @ w.T
+    scores = q @ k.T / np.sqrt(q.shape[-1]) + (1 - np.tri(len(x))) * -1e10
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return (weights / weights.sum(-1, keepdims=True)) @ x
+
+
+def test_any_size_of_two_dimensions(claim, best_time):
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((1000, COLUMNS)), rng.standard_normal((COLUMNS, COLUMNS))
+    any_size, exact = cyxla.jit(attention), cyxla.jit(attention, sizes="exact")
+    for n in (12, 13, *range(14, 1000, 9)):
+        any_size(x[:n], w)
+    any_size.wait()
+    claim("programs of attention for 112 lengths", any_size.cache_info().misses, at_most=3)
+    ratios = []
+    for n in (60, 100, 200, 255, 400, 900):
+        part = x[:n].copy()
+        exact(part, w)
+        exact.wait()
+        ratios.append(best_time(lambda p=part: any_size(p, w)) / best_time(lambda p=part: exact(p, w)))
+    claim("attention of any size against each size, geometric mean", prod(ratios) ** (1 / len(ratios)), at_most=1.6)

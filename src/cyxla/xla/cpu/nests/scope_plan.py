@@ -1,4 +1,4 @@
-"""Plan of a computation inside a nest: its statements in the order in which they run, and the arrays that they overwrite.
+"""Plan of a computation inside a nest: its statements in order, and the arrays that they overwrite.
 
 A statement computes a scalar, fills an array, updates one in place, or is a loop or a branch. Element-wise arrays that
 are cheap or read once are no statements: their readers compute them.
@@ -6,10 +6,9 @@ are cheap or read once are no statements: their readers compute them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import insort
 from dataclasses import dataclass, field
 from enum import StrEnum
-from heapq import heappop, heappush
 
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.groups import is_loopable
@@ -168,16 +167,17 @@ class ScopePlan:
             for value, initial, before, after in zip(
                 own, leaves(ins.operands[0]), body.parameters, body.results, strict=True
             ):
-                if before != after and value.shape.size > 1 and initial not in found.values():
-                    if self.is_array_in_memory(initial):
-                        found[value] = initial
+                is_new = before != after and initial not in found.values()
+                if is_new and value.shape.size > 1 and self.is_array_in_memory(initial):
+                    found[value] = initial
             return found
         for k, value in enumerate(own):
             sources = {_argument(plan, plan.results[k], ins.operands[1 + b]) for b, plan in enumerate(plans)}
             (source, *others) = sources
-            if value.shape.size > 1 and not others and source is not None and source not in found.values():
-                if self.is_array_in_memory(source):
-                    found[value] = source
+            if others or source is None or source in found.values():
+                continue
+            if value.shape.size > 1 and self.is_array_in_memory(source):
+                found[value] = source
         return found
 
     def is_array_in_memory(self, value: Value) -> bool:
@@ -204,59 +204,48 @@ class ScopePlan:
                 found[value] = None
         return tuple(found)
 
-    # ------------------------------------------------------------------------------------------------ order
     def _scheduled(self, statements: list[Statement]) -> list[Statement]:
         """Order statements so that arrays are read before they are overwritten, as far as possible."""
-        readers: dict[Value, set[int]] = {}
-        missing = [0] * len(statements)
+        return _Order(statements, self.defined, set(self.results)).run()
+
+
+class _Order:
+    """Order of statements: each after those that it reads, and after the other readers of what it overwrites."""
+
+    def __init__(self, statements: list[Statement], defined: dict[Value, Statement], returned: set[Value]) -> None:
+        self.statements, self.returned = statements, returned
+        self.readers: dict[Value, set[int]] = {}
+        self.missing = [0] * len(statements)
+        self.waiting: dict[int, list[int]] = {}
         number = {s: n for n, s in enumerate(statements)}
-        waiting: dict[int, list[int]] = {}
         for n, s in enumerate(statements):
-            before = {number[self.defined[v]] for v in s.reads if v in self.defined}
-            missing[n] = len(before)
+            before = {number[defined[v]] for v in s.reads if v in defined}
+            self.missing[n] = len(before)
             for b in before:
-                waiting.setdefault(b, []).append(n)
+                self.waiting.setdefault(b, []).append(n)
             for v in s.reads:
-                readers.setdefault(v, set()).add(n)
-        returned = set(self.results)
+                self.readers.setdefault(v, set()).add(n)
 
-        def overwrites(n: int) -> bool:
-            return any(readers[v] - {n} or v in returned for v in statements[n].inherits.values() if v in readers)
-
-        ready: list[int] = []
-        held: list[int] = []
-        for n, count in enumerate(missing):
-            if not count:
-                heappush(ready, n)
+    def run(self) -> list[Statement]:
+        """Return the statements in order."""
+        ready = [n for n, count in enumerate(self.missing) if not count]
         order: list[Statement] = []
-        while ready or held:
-            n = self._next(ready, held, overwrites)
-            order.append(statements[n])
-            for v in statements[n].reads:
-                readers[v].discard(n)
-            for later in waiting.get(n, ()):
-                missing[later] -= 1
-                if not missing[later]:
-                    heappush(ready, later)
+        while ready:
+            n = next((r for r in ready if not self._overwrites(r)), ready[0])
+            ready.remove(n)
+            order.append(self.statements[n])
+            for v in self.statements[n].reads:
+                self.readers[v].discard(n)
+            for later in self.waiting.get(n, ()):
+                self.missing[later] -= 1
+                if not self.missing[later]:
+                    insort(ready, later)
         return order
 
-    @staticmethod
-    def _next(ready: list[int], held: list[int], overwrites: object) -> int:
-        check = overwrites  # a function of the number of a statement
-        while ready:
-            n = heappop(ready)
-            if not check(n):  # type: ignore[operator]
-                for h in held:
-                    heappush(ready, h)
-                held.clear()
-                return n
-            held.append(n)
-        free = next((h for h in held if not check(h)), min(held))  # type: ignore[operator]
-        held.remove(free)
-        for h in held:
-            heappush(ready, h)
-        held.clear()
-        return free
+    def _overwrites(self, n: int) -> bool:
+        """Return whether a statement overwrites an array that others have yet to read."""
+        overwritten = self.statements[n].inherits.values()
+        return any(self.readers.get(v, set()) - {n} or v in self.returned for v in overwritten)
 
 
 def _argument(plan: ScopePlan, result: Value, operand: Instruction) -> Value | None:
@@ -298,8 +287,3 @@ def _repeats(reader: Instruction, ins: Instruction) -> bool:
     if not reader.shape.is_array or reader.opcode in _REDUCTIONS:
         return False
     return reader.opcode == "gather" or (reader.opcode != "dynamic-update-slice" and reader.shape.size > ins.shape.size)
-
-
-def values_of(plans: Iterable[ScopePlan]) -> set[Value]:
-    """Return the arrays that plans read, and those that they define."""
-    return {v for plan in plans for s in plan.statements for v in (*s.reads, *s.inherits)}

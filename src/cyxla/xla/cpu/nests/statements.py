@@ -297,9 +297,9 @@ class StatementWriter:
         return self._reduction(reduction, targets)
 
     def _reduction(self, r: _Reduction, targets: Sequence[Array | str]) -> float:
-        if r.kept and not r.unordered and isinstance(targets[0], Array) and r.extents[r.kept - 1] > 1:
-            if r.runs_along_result(self):
-                return self._sum_rows(r, targets[0])
+        into_memory = r.kept and not r.unordered and r.extents[r.kept - 1] > 1
+        if into_memory and isinstance(targets[0], Array) and r.runs_along_result(self):
+            return self._sum_rows(r, targets[0])
         space = NestSpace(r.extents)
         body = self.make_body(space)
         nodes = r.lower(body)

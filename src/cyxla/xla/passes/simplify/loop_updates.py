@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from cyxla.types import ElementType
-from cyxla.xla.hlo import HloModule, Instruction
+from cyxla.xla.hlo import Computation, HloModule, Instruction
 from cyxla.xla.passes.engine.pattern import uniform_value
 from cyxla.xla.passes.engine.rewrite_helpers import Writer
 from cyxla.xla.passes.simplify.index_ranges import IndexRanges, constant
@@ -38,10 +38,17 @@ def run(module: HloModule) -> bool:
         for computation in computations:  # which grows
             computations += [c for i in computation.instructions if i.opcode == "conditional" for c in i.called]
             for _ in range(_MAX_ROUNDS):
-                order = [i for i in computation.post_order() if i.shape.is_array and not i.control_predecessors]
-                if not any([simplify(i, known, joins=True) for i in order if i.users or i.is_root]):
+                if not _run_once(computation, known):
                     break
                 changed = True
+    return changed
+
+
+def _run_once(computation: Computation, known: IndexRanges) -> bool:
+    changed = False
+    for ins in computation.post_order():
+        if ins.shape.is_array and (ins.users or ins.is_root) and not ins.control_predecessors:
+            changed = simplify(ins, known, joins=True) or changed
     return changed
 
 

@@ -42,8 +42,9 @@ def run(module: HloModule) -> bool:
     if not loops:
         return False
     known = IndexRanges(module.entry)
-    changed = any([_unrotate(ins, known) for ins in loops])
+    changed = False
     for loop in loops:
+        changed = _unrotate(loop, known) or changed
         for computation in _inside(loop):
             changed = _simplify(computation, known) or changed
         changed = _constants(loop, known) or changed

@@ -20,10 +20,10 @@ from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.kernel.values import is_forwarding, leaves, resolve
 from cyxla.xla.cpu.plan.masks import mask_of
 from cyxla.xla.cpu.plan.row_groups import merge_rows
+from cyxla.xla.cpu.plan.updates import is_updated_box
 from cyxla.xla.cpu.reduce.window_size import is_elementwise_select_and_scatter
 from cyxla.xla.hlo import OPCODES, Computation, Instruction
 from cyxla.xla.hlo.attributes import Window
-from cyxla.xla.passes.simplify.index_ranges import constant
 from cyxla.xla.service.refusal import Refusal
 
 MAX_INSTRUCTIONS = 200
@@ -233,7 +233,7 @@ class Fuser:
         if draft.kind in _CONTRACTIONS and ins.opcode in _PERMUTING and ins.shape.size > 1:
             return "the epilogue of a contraction does not permute its other operands"
         if draft.kind is GroupKind.UPDATE and draft.root is not None and self._reads_target(ins, draft.root):
-            if chains == {self.chains.get((_IDENTITY, draft.root, 1))} and _is_updated_box(ins, draft.root):
+            if chains == {self.chains.get((_IDENTITY, draft.root, 1))} and is_updated_box(ins, draft.root):
                 return None  # each element is read where it is overwritten
             return "it reads the array that is updated in place"
         return None
@@ -528,23 +528,6 @@ def _sources(ins: Instruction) -> list[tuple[int, Value]]:
         else:
             sources += [(position, v) for v in leaves(operand)]
     return sources
-
-
-def _is_updated_box(ins: Instruction, root: Instruction) -> bool:
-    """Return whether an instruction reads the box that an update overwrites, element by element."""
-    starts = root.operands[2:]
-    if ins.shape.dims != root.operands[1].shape.dims or resolve(root.operands[0]) != resolve(ins.operands[0]):
-        return False
-    if ins.operands[0].shape.dims != root.shape.dims or len(starts) != root.shape.rank:
-        return False
-    if ins.opcode == "dynamic-slice":
-        return len(ins.operands) == 1 + len(starts) and all(
-            a is b for a, b in zip(ins.operands[1:], starts, strict=True)
-        )
-    if ins.opcode != "slice":
-        return False
-    boxes = zip(ins.attrs["slice"], map(constant, starts), strict=True)
-    return all(d.stride == 1 and d.start == start for d, start in boxes)
 
 
 def _token_sources(ins: Instruction) -> Iterator[Instruction]:

@@ -19,6 +19,7 @@ from cyxla.xla.cpu.plan.live_rows import LiveResult, live_rows
 from cyxla.xla.cpu.plan.live_states import LoopState, live_results_of
 from cyxla.xla.cpu.plan.nodes import ConditionalNode, KernelNode, Node, Plan, WhileNode
 from cyxla.xla.cpu.plan.schedule import defer_overwriters
+from cyxla.xla.cpu.plan.updates import updates_from_elsewhere
 from cyxla.xla.hlo import Computation, Instruction
 from cyxla.xla.passes.simplify.index_ranges import IndexRanges
 from cyxla.xla.service.refusal import Refusal
@@ -47,8 +48,10 @@ def plan(computation: Computation, live_results: Sequence[LiveResult] = (), rang
     nodes: list[Node] = []
     reasons: list[Refusal] = []
     live = live_rows(computation, live_results)
-    sizes = {} if live is None else dict.fromkeys(live.sizes(), _SIZE)
-    groups = fuse(computation, materialised=_materialised(computation) | sizes)
+    forced = _materialised(computation) | ({} if live is None else dict.fromkeys(live.sizes(), _SIZE))
+    if ranges is not None:  # inside a loop or branch
+        forced |= updates_from_elsewhere(computation)
+    groups = fuse(computation, materialised=forced)
     for group in groups if live is None else cut_groups(computation, groups, live):
         first = group.instructions[0]
         reasons += group.reasons

@@ -19,12 +19,14 @@ from __future__ import annotations
 import numpy as np
 
 from cyxla.types import ElementType
-from cyxla.xla.hlo import Computation, HloModule, Instruction
+from cyxla.xla.hlo import OPCODES, Computation, HloModule, Instruction
+from cyxla.xla.hlo.attributes import SliceDim
 from cyxla.xla.passes.engine.pattern import uniform_value
 from cyxla.xla.passes.engine.rewrite_helpers import Writer
 from cyxla.xla.passes.simplify.index_ranges import IndexRanges, constant
 
 _MAX_ROUNDS = 8
+_MIN_ELEMENTS = 16  # elements of an update that is not computed twice
 
 
 def run(module: HloModule) -> bool:
@@ -41,6 +43,7 @@ def run(module: HloModule) -> bool:
                 if not _run_once(computation, known):
                     break
                 changed = True
+            changed = _read_from_arrays(computation) or changed
     return changed
 
 
@@ -49,6 +52,26 @@ def _run_once(computation: Computation, known: IndexRanges) -> bool:
     for ins in computation.post_order():
         if ins.shape.is_array and (ins.users or ins.is_root) and not ins.control_predecessors:
             changed = simplify(ins, known, joins=True) or changed
+    return changed
+
+
+def _read_from_arrays(computation: Computation) -> bool:
+    """Let readers of a computed update read it from the array it is written to, so that it is computed once."""
+    changed = False
+    for ins in computation.post_order():
+        if ins.opcode != "dynamic-update-slice" or not (ins.users or ins.is_root):
+            continue
+        new, write = ins.operands[1], Writer(computation)
+        starts = [constant(s) for s in ins.operands[2:]]
+        if new.shape.size < _MIN_ELEMENTS or not OPCODES[new.opcode].elementwise or not _in_bounds(starts, new, ins):
+            continue
+        for user in [u for u in new.users if u is not ins and not _depends(ins, u)]:
+            slices = tuple(SliceDim(int(a or 0), int(a or 0) + n) for a, n in zip(starts, new.shape.dims, strict=True))
+            part = write.op("slice", ins, shape=new.shape.logical, slice=slices)
+            for k, operand in enumerate(user.operands):
+                if operand is new:
+                    computation.replace_operand(user, k, part)
+            changed = True
     return changed
 
 
@@ -122,6 +145,8 @@ def _read_from_update(ins: Instruction, part: Instruction) -> bool:
 
 
 def _in_bounds(starts: list[int | None], part: Instruction, update: Instruction) -> bool:
+    if len(starts) != part.shape.rank:
+        return False
     sizes = zip(starts, part.shape.dims, update.shape.dims, strict=True)
     return all(at is not None and 0 <= at <= n - size for at, size, n in sizes)
 

@@ -149,7 +149,7 @@ def test_every_type(dtype):
 LARGE = {
     "a large state": loop("f32[100]", "a", "c = f32[100] reverse(s0), dimensions={0}", "c", head="a = f32[100] parameter(0)"),
     "an array read while it changes": loop(
-        "f32[100] f32[]", "a, b", "n = f32[1] reshape(s1) u = f32[100] dynamic-update-slice(s0, n, i) d = f32[1] dynamic-slice(u, i), dynamic_slice_sizes={1} e = f32[] reshape(d) c = f32[] add(e, e)", "u, c",
+        "f32[100] f32[]", "a, b", "n = f32[1] reshape(s1) u = f32[100] dynamic-update-slice(s0, n, i) k = s32[] constant(3) d = f32[1] dynamic-slice(u, k), dynamic_slice_sizes={1} e = f32[] reshape(d) c = f32[] add(e, e)", "u, c",
         head="a = f32[100] parameter(0) b = f32[] parameter(1)",
     ),
     "one array twice": loop(

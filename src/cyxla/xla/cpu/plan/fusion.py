@@ -46,7 +46,9 @@ _PERMUTING = frozenset({"transpose", "reverse", "gather"})  # opcodes that an ep
 _LEAVES = frozenset({"parameter", "constant"})
 
 
-def fuse(computation: Computation, *, materialised: Mapping[Instruction, str] | None = None) -> list[Group]:
+def fuse(
+    computation: Computation, *, materialised: Mapping[Instruction, str] | None = None, repeated: bool = False
+) -> list[Group]:
     """Partition a computation into groups, in an order in which they can run.
 
     Parameters
@@ -55,8 +57,10 @@ def fuse(computation: Computation, *, materialised: Mapping[Instruction, str] | 
         Computation without calls and fusions.
     materialised : mapping of Instruction to str, optional
         Instructions whose results must be in memory, besides the computation's own result, with the reason.
+    repeated : bool
+        True inside a loop: an update in place then reads what it overwrites itself, rather than from a copy.
     """
-    return Fuser(computation, materialised or {}).run()
+    return Fuser(computation, materialised or {}, repeated=repeated).run()
 
 
 # --------------------------------------------------------------------------------------------------------------- sweep
@@ -102,7 +106,10 @@ _Readers: TypeAlias = "dict[Draft, tuple[frozenset[int], int]]"
 class Fuser:
     """Sweep over one computation; see `fuse`."""
 
-    def __init__(self, computation: Computation, materialised: Mapping[Instruction, str]) -> None:
+    def __init__(
+        self, computation: Computation, materialised: Mapping[Instruction, str], *, repeated: bool = False
+    ) -> None:
+        self.repeated = repeated
         self.order = [i for i in computation.post_order() if not is_forwarding(i)]
         self.number = {ins: n for n, ins in enumerate(self.order)}
         self.sources = {ins: _sources(ins) for ins in self.order}
@@ -233,7 +240,8 @@ class Fuser:
         if draft.kind in _CONTRACTIONS and ins.opcode in _PERMUTING and ins.shape.size > 1:
             return "the epilogue of a contraction does not permute its other operands"
         if draft.kind is GroupKind.UPDATE and draft.root is not None and self._reads_target(ins, draft.root):
-            if chains == {self.chains.get((_IDENTITY, draft.root, 1))} and is_updated_box(ins, draft.root):
+            is_same_place = chains == {self.chains.get((_IDENTITY, draft.root, 1))}
+            if self.repeated and is_same_place and is_updated_box(ins, draft.root):
                 return None  # each element is read where it is overwritten
             return "it reads the array that is updated in place"
         return None

@@ -49,9 +49,10 @@ def plan(computation: Computation, live_results: Sequence[LiveResult] = (), rang
     reasons: list[Refusal] = []
     live = live_rows(computation, live_results)
     forced = _materialised(computation) | ({} if live is None else dict.fromkeys(live.sizes(), _SIZE))
-    if ranges is not None:  # inside a loop or branch
+    is_nested = ranges is not None
+    if is_nested:
         forced |= updates_from_elsewhere(computation)
-    groups = fuse(computation, materialised=forced)
+    groups = fuse(computation, materialised=forced, repeated=is_nested)
     for group in groups if live is None else cut_groups(computation, groups, live):
         first = group.instructions[0]
         reasons += group.reasons

@@ -376,8 +376,7 @@ def run(function, arguments):
     found, expected = compiled(*copies), function(*[np.array(x) for x in arguments])
     for copy, x in zip(copies, arguments, strict=True):
         np.testing.assert_array_equal(copy, x)
-    flat = [list(r) if isinstance(r, tuple) else [r] for r in (found, expected)]
-    return flat
+    return [list(r) if isinstance(r, tuple) else [r] for r in (found, expected)]
 
 
 @pytest.mark.parametrize("case", EXACT.values(), ids=EXACT)

@@ -13,7 +13,7 @@ from cyxla.xla.cpu.loops.index_map import Affine, Condition, Index, Loop, Runtim
 from cyxla.xla.cpu.loops.loop_ir import Body, Reads
 from cyxla.xla.cpu.loops.nodes import Apply, Constant, External, Guard, IndexValue, Node
 from cyxla.xla.hlo import Instruction
-from cyxla.xla.passes.simplify.index_ranges import IndexRanges, Range, limits, linear
+from cyxla.xla.passes.simplify.index_ranges import IndexRanges, Range, constant, limits, linear
 
 _FAR = 1 << 62
 _MAX_DEPTH = 12  # operations followed from an index to its scalars
@@ -50,9 +50,8 @@ class NestSpace(Space):
         for assumed in self.assumed:
             for sign in (1, -1):
                 gap = self.combine(((condition.form, 1), (assumed.form, -sign)))
-                if gap.is_constant:
-                    ends = sorted((sign * assumed.low + gap.constant, sign * assumed.high + gap.constant))
-                    low, high = max(low, ends[0]), min(high, ends[1])
+                ends = sorted((sign * assumed.low, sign * assumed.high))
+                low, high = max(low, ends[0] + gap.low), min(high, ends[1] + gap.high)
         if condition.low <= low and high <= condition.high:
             return True
         return False if high < condition.low or low > condition.high else None
@@ -224,24 +223,38 @@ class NestBody(Body):
         left, right = (self.affine(o) for o in node.operands)
         if left is None or right is None:
             return None
+        if str(node.instruction.attrs["direction"]) == "LT" and left.low >= 0:
+            right = self._above_zero(node.operands[1]) or right  # k < max(n, 0) is k < n
         form = self.space.combine(((left, 1), (right, -1)))
         low, high = {
             "LT": (-_FAR, -1), "LE": (-_FAR, 0), "GT": (1, _FAR), "GE": (0, _FAR), "EQ": (0, 0), "NE": (1, 0),
         }[str(node.instruction.attrs["direction"])]  # fmt: skip
         return Condition(form, low, high) if low <= high else None
 
-    def conditions(self, node: Node) -> list[Condition] | None:
-        """Return the conditions on indices that a predicate is the conjunction of; None for other predicates."""
+    def _above_zero(self, node: Node) -> Affine | None:
+        """Return the form of which a scalar is the maximum with zero; None for other scalars."""
+        if not isinstance(node, External) or not isinstance(node.key, Value) or node.key.index:
+            return None
+        ins = node.key.instruction
+        if ins.opcode != "maximum":
+            return None
+        for value, other in (ins.operands, ins.operands[::-1]):
+            if constant(other) == 0 and value in self._ranges.ranges:
+                return self._scalar(resolve(value))
+        return None
+
+    def conditions(self, node: Node) -> tuple[list[Condition], bool]:
+        """Return the conditions on indices that a predicate implies, and whether it holds wherever they do."""
         value = self.value_of(node)
         if value is not None:
-            return [] if value else None
+            return [], bool(value)
         if isinstance(node, Apply) and node.opcode == "and":
             parts = [self.conditions(o) for o in node.operands]
-            return None if any(p is None for p in parts) else [c for p in parts for c in p or ()]
+            return [c for found, _ in parts for c in found], all(complete for _, complete in parts)
         if isinstance(node, Guard) and self.value_of(node.operands[0]) and self.value_of(node.operands[1]) is not None:
-            return list(node.conditions) if not self.value_of(node.operands[1]) else None
+            return (list(node.conditions), True) if not self.value_of(node.operands[1]) else ([], False)
         single = self.condition(node)
-        return None if single is None else [single]
+        return ([], False) if single is None else ([single], True)
 
 
 def loop_atoms(form: Affine) -> list[tuple[Loop, int]]:

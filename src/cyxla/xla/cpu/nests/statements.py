@@ -25,9 +25,11 @@ from cyxla.xla.cpu.nests.space import NestBody, NestSpace
 from cyxla.xla.cpu.reduce.accumulators import Accumulator, accumulator
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.combiners import combiner
+from cyxla.xla.passes.simplify.index_ranges import limits
 
 MAX_NODES = 3000  # nodes of one nest, a bound on gcc's time
 _NODE_NS = 0.15  # time of a node in a vectorised loop
+_BOUNDED_SHARE = 0.25  # part of its greatest trip count that a loop with bounds known at run time is assumed to make
 _LANES = {ElementType.F64: 16, ElementType.F32: 32}  # accumulators of a float sum
 _MAX_DOT_OPS = 1 << 15  # multiply-adds of a product that a nest computes
 
@@ -145,7 +147,8 @@ class StatementWriter:
         with self.c.block(""):
             self._open(nest, remaining, bounds, independent=independent)
             self._close(len(remaining))
-        return _time(prod(n for _, n in remaining) * (1 + len(nodes)) * _NODE_NS)
+        share = _BOUNDED_SHARE if bounds.conditions else 1
+        return _time(prod(n for _, n in remaining) * (1 + len(nodes)) * _NODE_NS * share)
 
     def _nest(
         self, body: NestBody, levels: Sequence[Level], nodes: Sequence[Node], *, scalar: bool = False
@@ -206,13 +209,7 @@ class StatementWriter:
         def is_old(other: Node) -> bool:
             return isinstance(other, Load) and other.form == form and self._reads(other, target)
 
-        conditions: list[Condition] = []
-        while True:
-            stripped = _strip(body, node, is_old)
-            if stripped is None:
-                break
-            node, found = stripped
-            conditions += found
+        conditions = _neutral_outside(body, node, is_old)
         return bounds_of(body.space, conditions) if conditions else None
 
     def _reads(self, node: Load, target: Array) -> bool:
@@ -263,12 +260,7 @@ class StatementWriter:
         """Write a product of vectors or matrices."""
         lhs, rhs = ins.operands
         dtype = ins.shape.dtype
-        if (
-            {lhs.shape.dtype, rhs.shape.dtype} != {dtype}
-            or scalar.is_narrow(dtype)
-            or dtype.is_complex
-            or str(dtype) == "pred"
-        ):
+        if {lhs.shape.dtype, rhs.shape.dtype} != {dtype} or scalar.is_narrow(dtype) or dtype is ElementType.PRED:
             raise UnsuitableLoopError(f"dot of {lhs.shape.dtype} to {dtype}")
         batch = [list(ins.attrs.get(f"{side}_batch_dims") or ()) for side in ("lhs", "rhs")]
         inner = [list(ins.attrs.get(f"{side}_contracting_dims") or ()) for side in ("lhs", "rhs")]
@@ -318,14 +310,7 @@ class StatementWriter:
             value = body.value_of(node)
             return value is not None and r.is_neutral(value)
 
-        found: list[list[Condition]] = []
-        for node in nodes:
-            conditions: list[Condition] = []
-            stripped = _strip(body, node, is_neutral)
-            while stripped is not None:
-                conditions += stripped[1]
-                stripped = _strip(body, stripped[0], is_neutral)
-            found.append(conditions)
+        found = [_neutral_outside(body, node, is_neutral) for node in nodes]
         common = [c for c in found[0] if all(c in other for other in found[1:])]
         return bounds_of(body.space, common) if common else None
 
@@ -372,7 +357,8 @@ class StatementWriter:
                 else:
                     self.c.line(f"{target.pointer}[{final[0]}] = {scalar.store(target.dtype, text)};")
             self._close(len(kept))
-        return _time(prod(r.extents) * (1 + len(all_nodes)) * (_NODE_NS if lanes > 1 else 4 * _NODE_NS))
+        node_ns = _NODE_NS if lanes > 1 else 4 * _NODE_NS
+        return _time(prod(r.extents) * (1 + len(all_nodes)) * node_ns * (_BOUNDED_SHARE if bounds.conditions else 1))
 
     def _open_level(self, nest: NestLines, heads: Sequence[str], level: int) -> None:
         self.c.line(heads[level])
@@ -530,7 +516,19 @@ class _Reduction:
             return not self.dtype.is_complex and value == 0
         if self.fold.opcode == "multiply":
             return not self.dtype.is_complex and value == 1
+        init = self.initial
+        if init is not None and value == init:
+            return True
+        if self.dtype.is_integer:
+            bounds = limits(self.dtype)
+            return bounds is not None and int(value) == bounds[self.fold.opcode == "minimum"]  # type: ignore[call-overload]
         return self.dtype.is_float and value == (float("-inf") if self.fold.opcode == "maximum" else float("inf"))
+
+    @property
+    def initial(self) -> object:
+        """Initial value, if it is a constant."""
+        ins = resolve(self.ins.operands[-1]).instruction
+        return ins.attrs["literal"].array.reshape(-1)[0] if ins.opcode == "constant" and ins.shape.size == 1 else None
 
     def totals(self, c: CWriter, variables: list[list[str]], lanes: int) -> list[str]:
         """Return the C of the results."""
@@ -583,6 +581,53 @@ class _Moved:
     def result_forms(self, r: _Reduction) -> list[tuple[Affine, int]]:
         """Return the loops of the result with their strides."""
         return r.result_forms(self.space)
+
+
+def _time(ns: float) -> float:
+    """Return the time of a statement.
+
+    Raises
+    ------
+    UnsuitableLoopError
+        It is so long that a kernel of its own is better.
+    """
+    if ns > MAX_STATEMENT_NS:
+        raise UnsuitableLoopError(f"a statement of {int(ns / 1000)} us")
+    return ns
+
+
+def _check_guards(nodes: Sequence[Node], forms: Sequence[Affine], space: NestSpace) -> None:
+    """Raise `UnsuitableLoopError` for many elements with conditions on their indices: kernels split their loops."""
+    guards = sum(isinstance(n, Guard) for n in nodes) + sum(isinstance(a, (Choice, Division)) for a in atoms_of(forms))
+    elements = prod(a.high + 1 for a in space.loops)
+    if guards * elements > MAX_GUARDED:
+        raise UnsuitableLoopError(f"{elements} elements with conditions on their indices")
+
+
+def _whole(space: NestSpace, dims: tuple[int, ...]) -> Index:
+    return space.index(dims, tuple(space.loop(d) for d in range(len(dims))))
+
+
+def _combined(ins: Instruction) -> Accumulator | None:
+    opcode = combiner(ins.called[0]) if ins.shape.is_array else None
+    return None if opcode is None else accumulator(opcode, ins.shape.dtype)
+
+
+def _neutral_outside(body: NestBody, node: Node, is_neutral: Callable[[Node], bool]) -> list[Condition]:
+    """Return conditions without which a value is one that changes nothing: the other value of choices."""
+    found: list[Condition] = []
+    while True:
+        if isinstance(node, Guard) and is_neutral(node.operands[1]):
+            found += node.conditions
+            node = node.operands[0]
+            continue
+        if not isinstance(node, Apply) or node.opcode != "select" or not is_neutral(node.operands[2]):
+            return found
+        conditions, is_complete = body.conditions(node.operands[0])
+        found += conditions
+        if not is_complete:
+            return found
+        node = node.operands[1]
 
 
 def _time(ns: float) -> float:

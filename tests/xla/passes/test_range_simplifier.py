@@ -1,5 +1,7 @@
 """Ranges of loop counters: what they decide, and what they do not."""
 
+# ruff: noqa: E501  programs read best a line at a time
+
 import pytest
 
 from cyxla.xla.hlo import parse_module

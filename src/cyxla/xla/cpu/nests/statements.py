@@ -14,7 +14,7 @@ from cyxla.xla.cpu.kernel.carried_products import barrier_if, combiner_carries_p
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.kernel.values import resolve
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, BLOCK_START, INNER_COUNTER, Level, collapse, reachable
-from cyxla.xla.cpu.loops.index_map import Affine, Choice, Condition, Division, Index, atoms_of
+from cyxla.xla.cpu.loops.index_map import Affine, Atom, Choice, Condition, Division, Index, atoms_of
 from cyxla.xla.cpu.loops.loop_ir import start_requests
 from cyxla.xla.cpu.loops.nodes import Apply, External, Guard, Load, Node
 from cyxla.xla.cpu.loops.straight_line import UnsuitableLoopError
@@ -131,16 +131,16 @@ class StatementWriter:
     ) -> float:
         nodes, forms = reachable([node], [form, *bounds.forms])
         _check_guards(nodes, forms, body.space)
-        loops = [(a, a.high + 1) for a in body.space.loops]
+        loops: list[tuple[Atom, int]] = [(a, a.high + 1) for a in body.space.loops]
         remaining, dropped = ([(a, n) for a, n in loops if n > 1], {a for a, n in loops if n == 1})
         if not bounds.conditions:
             remaining, collapsed = collapse(loops, forms)
-            dropped |= collapsed  # type: ignore[arg-type]
+            dropped |= collapsed
         slow = any(
             isinstance(n, Apply) and scalar.slow_path(n.opcode, n.operands[0].dtype) for n in nodes if n.operands
         )
         nest = self._nest(body, [a for a, _ in remaining], nodes, scalar=slow or not independent)
-        nest.dropped = dropped  # type: ignore[assignment]
+        nest.dropped = dropped
         nest.write(nodes)
         value = scalar.store(target.dtype, nest.text(node))
         nest.writers[-1].line(f"{target.pointer}[{nest.form(form)}] = {value};")
@@ -320,18 +320,18 @@ class StatementWriter:
         """Write a reduction with its innermost loop over reduced elements."""
         all_nodes, forms = reachable(nodes, bounds.forms)
         _check_guards(all_nodes, forms, body.space)
-        loops = [(a, a.high + 1) for a in body.space.loops]
+        loops: list[tuple[Atom, int]] = [(a, a.high + 1) for a in body.space.loops]
         kept = [(a, n) for a, n in loops[: r.kept] if n > 1]
         reduced, dropped = [(a, n) for a, n in loops[r.kept :] if n > 1], {a for a, n in loops if n == 1}
         if not bounds.conditions:
             reduced, collapsed = collapse(loops[r.kept :], forms)
-            dropped |= collapsed  # type: ignore[arg-type]
+            dropped |= collapsed
         lanes = r.lanes if reduced and reduced[-1][1] >= 2 * r.lanes else 1
         levels: list[Level] = [a for a, _ in (*kept, *reduced)]
         if lanes > 1:
             levels.insert(len(levels) - 1, BLOCK_LEVEL)
         nest = self._nest(body, levels, all_nodes, scalar=True)
-        nest.dropped = dropped  # type: ignore[assignment]
+        nest.dropped = dropped
         nest.write(all_nodes)
         at = [body.space.combine((a, s) for a, s in r.result_forms(body.space))]
         variables = [[self.c.name("s") for _ in group] for group in r.variables]
@@ -628,43 +628,3 @@ def _neutral_outside(body: NestBody, node: Node, is_neutral: Callable[[Node], bo
         if not is_complete:
             return found
         node = node.operands[1]
-
-
-def _time(ns: float) -> float:
-    """Return the time of a statement.
-
-    Raises
-    ------
-    UnsuitableLoopError
-        It is so long that a kernel of its own is better.
-    """
-    if ns > MAX_STATEMENT_NS:
-        raise UnsuitableLoopError(f"a statement of {int(ns / 1000)} us")
-    return ns
-
-
-def _check_guards(nodes: Sequence[Node], forms: Sequence[Affine], space: NestSpace) -> None:
-    """Raise `UnsuitableLoopError` for many elements with conditions on their indices: kernels split their loops."""
-    guards = sum(isinstance(n, Guard) for n in nodes) + sum(isinstance(a, (Choice, Division)) for a in atoms_of(forms))
-    elements = prod(a.high + 1 for a in space.loops)
-    if guards * elements > MAX_GUARDED:
-        raise UnsuitableLoopError(f"{elements} elements with conditions on their indices")
-
-
-def _whole(space: NestSpace, dims: tuple[int, ...]) -> Index:
-    return space.index(dims, tuple(space.loop(d) for d in range(len(dims))))
-
-
-def _combined(ins: Instruction) -> Accumulator | None:
-    opcode = combiner(ins.called[0]) if ins.shape.is_array else None
-    return None if opcode is None else accumulator(opcode, ins.shape.dtype)
-
-
-def _strip(body: NestBody, node: Node, is_neutral: Callable[[Node], bool]) -> tuple[Node, list[Condition]] | None:
-    """Return the value of a choice whose other value changes nothing, with the conditions under which it is taken."""
-    if isinstance(node, Guard) and is_neutral(node.operands[1]):
-        return node.operands[0], list(node.conditions)
-    if isinstance(node, Apply) and node.opcode == "select" and is_neutral(node.operands[2]):
-        conditions = body.conditions(node.operands[0])
-        return None if conditions is None else (node.operands[1], conditions)
-    return None

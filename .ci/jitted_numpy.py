@@ -217,8 +217,9 @@ class Prepared:
 
     def __call__(self) -> Any:
         """Make the call through `cyxla.jit`."""
-        options = {"platform": SETTINGS["platform"], "name": "called", "fallback": "error"}
-        function = cyxla.jit(lambda *leaves: self.apply(*leaves), **options)
+        function = cyxla.jit(
+            lambda *leaves: self.apply(*leaves), platform=SETTINGS["platform"], name="called", fallback="error"
+        )
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             result, written = function(*self.leaves)

@@ -97,13 +97,12 @@ FLAGS: Final[Mapping[str, Flag]] = {
     "CC": Flag(str, "", "C compiler, with arguments if need be; `none` uses none; empty searches for one"),
     "COMPILE_TIMEOUT": Flag(_positive, 600, "limit on the seconds that the C compiler takes for one file"),
     "DISABLE_HLO_PASSES": Flag(_names, (), "names of HLO passes to skip, separated by commas"),
-    "DISABLE_JIT": Flag(_bool, False, "run jitted functions that are not compiled yet as plain Python"),
     "DUMP": Flag(str, "", "folder to dump each program into, after every pass, with its C and its plan"),
     "FALLBACK": Flag(
         _fallback,
         "numpy",
-        "what a function does that cannot be compiled: `numpy` runs it as it is written, with a warning, `error` "
-        "raises the reason",
+        "what happens if a traced function cannot be compiled: `numpy` runs it as it is written, with a warning, "
+        "`error` raises the reason",
     ),
     "ISA": Flag(str, "", "instruction set of generated code, such as `x86-64-v3`; empty is that of the processor"),
     "KERNEL_PATH": Flag(_folders, (), "folders with kernel libraries, `libcyxlakernel*.so`, separated as in PATH"),

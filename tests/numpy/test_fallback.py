@@ -1,5 +1,6 @@
 """Functions that cannot be compiled: NumPy runs them, with a warning, or the reason is raised."""
 
+import contextlib
 import warnings
 
 import numpy as np
@@ -128,6 +129,47 @@ def test_the_reason_is_raised_where_it_is_asked_for(monkeypatch):
         cyxla.jit(_branch, fallback="none")
 
 
+def _singular(a):
+    try:
+        return np.linalg.inv(a)
+    except np.linalg.LinAlgError:
+        return np.zeros_like(a)
+
+
+def _out_of_range(a):
+    with contextlib.suppress(IndexError):
+        return a[a[0, 0].astype(int) + 5]
+    return a
+
+
+def _zero(a):
+    return _divided(3, int(a.shape[0]) - 2)
+
+
+def _divided(n, d):
+    try:
+        return n // d
+    except ZeroDivisionError:
+        return -1
+
+
+CAUGHT = {
+    "singular": (_singular, np.ones((2, 2))), "regular": (_singular, np.eye(2)), "index": (_out_of_range, np.eye(2)),
+    "shape": (_zero, np.eye(2)), "zero": (_divided, 3, 0), "not zero": (_divided, 3, 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CAUGHT)
+def test_errors_of_a_run_are_caught_by_the_function(name):
+    function, *arguments = CAUGHT[name]
+    f = cyxla.jit(function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            np.testing.assert_array_equal(f(*arguments), function(*arguments))
+    assert f.cache_info().misses == 1
+
+
 def test_one_warning_for_each_cause():
     def function(x, flag):
         if flag:
@@ -233,12 +275,15 @@ def _method(name):
     return getattr(counter, name), lambda: (counter.w, counter.calls)
 
 
+def _with_x(function, state):
+    return (function, X), state
+
+
 STATE = {
     "global array": lambda: ((_in_place,), _module()), "augmented global": lambda: ((_global_array, X), _module()),
     "global name": lambda: ((_global_name, X), _module()), "list": lambda: ((_appended, X), _module()),
-    "closure": lambda: ((_closure_of := _closure())[0:1] + (X,), _closure_of[1]),
-    "attribute": lambda: ((_bound := _method("step"))[0:1] + (X,), _bound[1]),
-    "attribute in place": lambda: ((_bound := _method("step_in_place"))[0:1] + (X,), _bound[1]),
+    "closure": lambda: _with_x(*_closure()), "attribute": lambda: _with_x(*_method("step")),
+    "attribute in place": lambda: _with_x(*_method("step_in_place")),
 }  # fmt: skip
 
 

@@ -243,11 +243,11 @@ CONTAINERS = {
 def test_containers_in_and_out(name, platform):
     value = CONTAINERS[name]
     seen = []
-    record, count = seen.append, seen.__len__
+    record, length = seen.append, seen.__len__
 
     def run(value):
         record(value)
-        return [leaf * 2 for leaf in arrays(value)], count()
+        return [leaf * 2 for leaf in arrays(value)], length()
 
     def arrays(value):
         if dataclasses.is_dataclass(value):

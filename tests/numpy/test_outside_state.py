@@ -298,14 +298,16 @@ def test_state_is_that_of_numpy(name, platform):
 
 CHANGES = {
     "in place": lambda: H.__setitem__(slice(None), 7), "rebound": lambda: globals().update(H=np.full(3, 5.0)),
-    "another shape": lambda: globals().update(H=np.ones((2, 3))), "another dtype": lambda: globals().update(H=np.arange(3)),
-    "number": lambda: globals().update(RATE=3.0), "int": lambda: globals().update(N=5), "type": lambda: globals().update(N=2.0),
+    "another shape": lambda: globals().update(H=np.ones((2, 3))),
+    "another dtype": lambda: globals().update(H=np.arange(3)), "number": lambda: globals().update(RATE=3.0),
+    "int": lambda: globals().update(N=5), "type": lambda: globals().update(N=2.0),
     "attribute in place": lambda: LAYER.w.fill(9), "attribute": lambda: setattr(LAYER, "w", np.full(3, 6.0)),
     "object": lambda: globals().update(LAYER=Layer()), "class attribute": lambda: setattr(Layer, "scale", 3.0),
     "element": lambda: LIST.__setitem__(0, np.full(3, 2.0)), "number in a list": lambda: LIST.__setitem__(1, 4.5),
     "length": lambda: LIST.append(1), "key": lambda: TABLE.update(a=np.full(3, 8.0)), "keys": lambda: TABLE.update(k=1),
     "function": lambda: globals().update(helper=lambda x: x * 100), "alias": lambda: globals().update(ALIAS=np.ones(3)),
-    "object in a list": lambda: LAYERS.__setitem__(1, Layer()), "attribute in a list": lambda: setattr(LAYERS[1], "w", 2 * X),
+    "object in a list": lambda: LAYERS.__setitem__(1, Layer()),
+    "attribute in a list": lambda: setattr(LAYERS[1], "w", 2 * X),
 }  # fmt: skip
 
 

@@ -19,10 +19,12 @@ SAME = {
 ERRORS = {
     "multiply": (lambda a, b: a * b, 3_000_000_000, 4_000_000_000, OverflowError),
     "power": (lambda a, b: a**b, 2, 100, OverflowError), "increment": (lambda a, b: a + 1, 2**63 - 1, 0, OverflowError),
-    "subtract": (lambda a, b: a - b, -(2**62), 2**62 + 1, OverflowError), "square": (lambda a, b: a**2, 2**33, 0, OverflowError),
+    "subtract": (lambda a, b: a - b, -(2**62), 2**62 + 1, OverflowError),
+    "square": (lambda a, b: a**2, 2**33, 0, OverflowError),
     "negate": (lambda a, b: -a, -(2**63), 0, OverflowError), "shift": (lambda a, b: a << b, 3, 62, OverflowError),
     "floor": (lambda a, b: a // b, 1, 0, ZeroDivisionError), "mod": (lambda a, b: a % b, 5, 0, ZeroDivisionError),
-    "divide": (lambda a, b: a / b, 1, 0, ZeroDivisionError), "floats": (lambda a, b: a / b, 1.0, 0.0, ZeroDivisionError),
+    "divide": (lambda a, b: a / b, 1, 0, ZeroDivisionError),
+    "floats": (lambda a, b: a / b, 1.0, 0.0, ZeroDivisionError),
     "float mod": (lambda a, b: a % b, 1.0, 0.0, ZeroDivisionError), "divmod": (divmod, 1, 0, ZeroDivisionError),
     "reflected": (lambda a, b: 1 / b, 0, 0, ZeroDivisionError),
 }  # fmt: skip

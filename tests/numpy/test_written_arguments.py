@@ -151,9 +151,11 @@ CASES = {
     "put": (_put, _vector()), "place": (_place, _vector()), "putmask": (_putmask, _vector()),
     "fill_diagonal": (_fill_diagonal, M), "view": (_view, _vector()), "view of view": (_view_of_view, M),
     "reshaped": (_reshaped, M), "returned": (_returned, _vector()),
-    "beside results": (_returned_beside_results, np.arange(6.0), np.arange(6.0)), "swap": (_swap, _vector(), -_vector() + 1),
+    "beside results": (_returned_beside_results, np.arange(6.0), np.arange(6.0)),
+    "swap": (_swap, _vector(), -_vector() + 1),
     "rotate": (_rotate, _vector(), 2 * _vector(), 3 * _vector()), "matmul": (_matmul, np.ones((2, 2)), M, M.T.copy()),
-    "stencil": (_stencil, _vector()), "integers": (_integers, np.arange(5)), "bools": (_by_indices, np.ones(4, bool), I),
+    "stencil": (_stencil, _vector()), "integers": (_integers, np.arange(5)),
+    "bools": (_by_indices, np.ones(4, bool), I),
     "complex": (_augment, np.ones(3, np.complex64), 1j), "half": (_augment, np.ones(3, np.float16), 2),
     "list": (_list, [_vector(), np.arange(3), M]), "dict": (_dict, {"a": _vector(), "b": _vector()}),
     "named tuple": (_list, Pair(_vector(), M)), "rank 0": (_rank_0, np.array(3.0)), "empty": (_fill, np.zeros((0, 3))),
@@ -287,7 +289,8 @@ def _both(x, y):
 
 OVERLAPS = {
     "same": lambda b: (b, b), "shifted": lambda b: (b[:-1], b[1:]), "reversed": lambda b: (b, b[::-1]),
-    "contained": lambda b: (b[2:4], b[1:3]), "interleaved": lambda b: (b[::2], b[1::2]), "apart": lambda b: (b[:3], b[3:]),
+    "contained": lambda b: (b[2:4], b[1:3]), "interleaved": lambda b: (b[::2], b[1::2]),
+    "apart": lambda b: (b[:3], b[3:]),
 }  # fmt: skip
 
 
@@ -295,7 +298,7 @@ OVERLAPS = {
 @pytest.mark.filterwarnings("ignore::cyxla.errors.FallbackWarning")
 @pytest.mark.parametrize("name", OVERLAPS)
 def test_arguments_that_share_memory(name, platform):
-    f = cyxla.jit(_both, platform=platform)
+    f = cyxla.jit(_both, platform=platform, fallback="numpy")
     for _ in range(3):
         base, want = np.arange(6.0), np.arange(6.0)
         result = f(*OVERLAPS[name](base))
@@ -348,7 +351,7 @@ def test_out_of_results_that_are_arguments(platform):
     x, out = np.zeros(3), (np.zeros(3), np.zeros(3))
     for k in range(1, 3):
         one, two = f(x, out=out)
-        assert one is out[0] and two is out[1]
+        assert (one is out[0], two is out[1]) == (True, True)
         _assert_equal([x, one, two], [np.full(3, 1.0 * k), np.full(3, 1.0 * k), np.full(3, 2.0 * k)])
 
 

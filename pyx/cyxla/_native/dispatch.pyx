@@ -182,6 +182,20 @@ cdef class Receiver:
         self.value = value
 
 
+class CaughtError(Exception):
+    """The error of a failed run, which the function itself may catch.
+
+    Parameters
+    ----------
+    error : Exception
+        Error.
+    """
+
+    def __init__(self, error):
+        super().__init__(error)
+        self.error = error
+
+
 cdef class Compiled:
     """The compiled program of one signature, for all forms in which its arguments can be passed.
 
@@ -709,6 +723,8 @@ cdef PyObject *find_value(const Guard *guard, PyObject *const *args, PyObject **
     cdef PyObject *owner = NULL
     if guard.source == Source.ARGUMENT:
         value = args[guard.of]
+        if value == NULL:
+            return NULL
         if Py_TYPE(value) == <PyTypeObject *> Receiver:
             value = <PyObject *> (<Receiver> value).value
     elif guard.source == Source.GLOBAL:
@@ -1035,7 +1051,8 @@ cdef class Dispatcher:
 
     A subclass defines the method ``call_slowly(args, kwnames, hash)``, which returns the result, and adds
     signatures; and ``call_plainly(compiled, args, kwnames)``, which calls the function itself: always, or where a
-    program would write to arrays that are read-only or share memory.
+    program would write to arrays that are read-only or share memory. ``call_after_failure(error, args, kwnames)`` calls
+    it after a failed run, whose error the function may catch.
 
     Parameters
     ----------
@@ -1152,6 +1169,10 @@ cdef class Dispatcher:
                     compiled, passed_values(args, nargs, kwnames), () if kwnames == NULL else <tuple> kwnames
                 )
             return signature.compiled.run(inputs, signature.inputs, None if out == NULL else <object> out)
+        except CaughtError as failure:
+            return self.call_after_failure(
+                failure.error, passed_values(args, nargs, kwnames), () if kwnames == NULL else <tuple> kwnames
+            )
         finally:
             signature.release_inputs(inputs)
 

@@ -51,6 +51,10 @@ class Receiver:
     value: Any
     def __init__(self, value: Any) -> None: ...
 
+class CaughtError(Exception):
+    error: Exception
+    def __init__(self, error: Exception) -> None: ...
+
 class Compiled:
     executable: Any
     plan: tuple[Any, ...]

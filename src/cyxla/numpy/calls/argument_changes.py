@@ -87,9 +87,9 @@ class ArgumentContainers:
         self._places = {id(c.value): c.place for c in self._copied}
 
     def _add(self, value: Any, text: str, place: Place) -> None:
-        is_container = kind_of(value) is not None and isinstance(value, _CONTAINERS)
-        is_record = is_dataclass(value) and not isinstance(value, type)
-        if isinstance(value, SizedArray) or not (is_container or is_record):
+        if kind_of(value) is None or isinstance(value, SizedArray):
+            return
+        if not isinstance(value, _CONTAINERS) and not is_dataclass(value):
             return
         contents = dict(_contents(value))
         if not isinstance(value, tuple):

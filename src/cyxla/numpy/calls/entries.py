@@ -9,7 +9,7 @@ from weakref import ref
 
 import numpy as np
 
-from cyxla._native.dispatch import Compiled, build, drop_zero_imaginary, with_layout
+from cyxla._native.dispatch import CaughtError, Compiled, build, drop_zero_imaginary, with_layout
 from cyxla._native.launch import Program
 from cyxla.errors import DeadlineExceededError, InvalidArgumentError, OpError
 from cyxla.numpy.calls.argument_changes import ArgumentChange
@@ -173,8 +173,9 @@ class Entry(Compiled):
         return value
 
     def fail(self, code: int, number: int) -> None:
-        """Raise the error of a failed run."""
-        raise self.lowered.error(code, number)
+        """Raise the error of a failed run, or ask for a call of the function itself, which may catch the error."""
+        error = self.lowered.error(code, number)
+        raise CaughtError(error) if self.lowered.program.catches else error
 
 
 def _write_back(value: Any, target: Any) -> None:

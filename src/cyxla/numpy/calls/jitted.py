@@ -28,7 +28,7 @@ import numpy as np
 
 from cyxla import config
 from cyxla._native import dispatch
-from cyxla._native.dispatch import Compiled, Dispatcher, Receiver
+from cyxla._native.dispatch import CaughtError, Compiled, Dispatcher, Receiver
 from cyxla.errors import (
     DTypeError,
     FallbackWarning,
@@ -53,6 +53,7 @@ from cyxla.numpy.calls.signatures import Call, read_arguments
 from cyxla.numpy.rewriting.functions import rewritten
 from cyxla.numpy.state.guards import Guards
 from cyxla.numpy.state.snapshot import changing_nothing
+from cyxla.numpy.tracing import handlers as _handlers
 from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.containers import flatten, kind_of, map_leaves
 from cyxla.numpy.tracing.hooks import hooks
@@ -60,7 +61,7 @@ from cyxla.numpy.tracing.needed_values import NeededValue
 from cyxla.numpy.tracing.sized_array import TooLargeError
 from cyxla.numpy.tracing.static_keys import static_key
 from cyxla.numpy.tracing.trace import current, require_current, user_line, warn_user
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
+from cyxla.numpy.tracing.traced_array import as_traced
 from cyxla.numpy.tracing.user_frames import trim_traceback
 from cyxla.xla.client import platforms as _platforms
 from cyxla.xla.service import CompileOptions, LocalService
@@ -72,7 +73,7 @@ if TYPE_CHECKING:
     from cyxla.xla.service import Executable
 
 __all__ = ["CacheInfo", "Jitted", "jit"]
-_ = _functions, _methods, _protocols, _platforms  # imported to register functions, operators and platforms
+_ = _functions, _methods, _protocols, _platforms, _handlers  # imported to register functions, operators and platforms
 MAX_ENTRIES = 256  # greatest number of signatures of a function that stay compiled
 WARN_AFTER = 8  # number of compilations after which to warn
 MAX_VARIANTS = 16  # programs of a signature that differ in values from outside
@@ -178,7 +179,7 @@ class Jitted(Dispatcher, Generic[P, R]):
     def call_slowly(self, args: tuple[Any, ...], kwnames: tuple[str, ...], hash: int) -> Any:
         """Handle a call that C has not seen before, one inside another traced function, or one that runs plainly."""
         if not self.is_internal and is_disabled():
-            return self._run_plainly(args, kwnames)
+            return self._call_function(args, kwnames)
         if self._takes_self and len(args) > len(kwnames) and _is_receiver(args[0]):  # of a property, or Model.f(model)
             keywords = dict(zip(kwnames, args[len(args) - len(kwnames) :], strict=True))
             return self(Receiver(args[0]), *args[1 : len(args) - len(kwnames)], **keywords)
@@ -195,7 +196,10 @@ class Jitted(Dispatcher, Generic[P, R]):
         leaves = [*call.leaves, *(entry.guards.fetch(args) or ())]
         if entry.writes and not entry.check_writes(leaves):
             return self.call_plainly(entry, args, kwnames)
-        result = entry(leaves, None if binding.out is None else args[binding.out])
+        try:
+            result = entry(leaves, None if binding.out is None else args[binding.out])
+        except CaughtError as failure:
+            return self.call_after_failure(failure.error, args, kwnames)
         return entry.finish_call(result, args) if isinstance(entry, Entry) and changes_arguments else result
 
     def call_plainly(self, compiled: Compiled, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
@@ -204,10 +208,15 @@ class Jitted(Dispatcher, Generic[P, R]):
             self._fall_back(InvalidArgumentError(
                 f"{self.name} writes to arrays that share memory", hint="pass a copy of one of them",
             ))  # fmt: skip
-        return self._run_plainly(args, kwnames)
+        return self._call_function(args, kwnames)
 
-    def _run_plainly(self, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
-        """Call the function as if it were not decorated."""
+    def call_after_failure(self, error: Exception, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
+        """Call the function itself after a failed run, whose error the function may catch."""
+        if (self.fallback or config.get("FALLBACK")) == "error":
+            raise error
+        return self._call_function(args, kwnames)
+
+    def _call_function(self, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
         count = len(args) - len(kwnames)
         keywords = dict(zip(kwnames, map(_receiver_value, args[count:]), strict=True))
         out = keywords.pop(OUT, None) if self._binding(count, kwnames).out is not None else None
@@ -295,7 +304,7 @@ class Jitted(Dispatcher, Generic[P, R]):
     def _replace(self, call: Call, sized: SizedEntry) -> tuple[Compiled, Sequence[Any]]:
         """Return the exact program of a call for which one for any size fails, and its inputs from outside."""
         self.forget(sized)
-        entry = self._exact_entry(call)
+        entry = self._exact_entry(call.with_objects())
         return entry, entry.guards.fetch(call.passed) or ()
 
     def _exact_entry(self, call: Call) -> Entry | PlainEntry:
@@ -403,7 +412,7 @@ class Jitted(Dispatcher, Generic[P, R]):
             self._entries[key] = entry
             if len(self._entries) > MAX_ENTRIES:
                 self._drop_oldest(entry)
-            self._recent_calls = [*self._recent_calls[1 - WARN_AFTER :], call]
+            self._recent_calls = [*self._recent_calls[1 - WARN_AFTER :], call.without_arrays()]
             warn = self._misses == WARN_AFTER
         if warn:
             _warn_recompilation(self.name, self._recent_calls, self._any_size.reason)

@@ -98,10 +98,13 @@ class Call:
 
     def without_arrays(self) -> Call:
         """Return the call without its arrays, which it would keep alive."""
-        leaves, passed = (
-            [None if isinstance(v, np.ndarray) else v for v in values] for values in (self.leaves, self.passed)
-        )
-        return replace(self, leaves=leaves, passed=tuple(passed))
+        leaves = [None if isinstance(leaf, np.ndarray) else leaf for leaf in self.leaves]
+        return replace(self, leaves=leaves, passed=tuple(map(_without_object, self.passed)))
+
+    def with_objects(self) -> Call:
+        """Return a call of `without_arrays` with the objects of methods."""
+        passed = [Receiver(v()) if isinstance(v, _WeakReceiver) else v for v in self.passed]
+        return replace(self, passed=tuple(passed))
 
     def names_of(self, needed: NeededValue) -> frozenset[str]:
         """Return the names of the inputs that determine a value needed by Python, if all of them may be static."""
@@ -127,6 +130,16 @@ class Call:
         pairs = list(zip(self.binding.arguments, values, strict=True))
         keywords = {a.keyword: v for a, v in pairs if a.keyword and v is not np._NoValue}  # marks missing ones
         return function(*[v for a, v in pairs if not a.keyword], **keywords), containers
+
+
+def _without_object(value: Any) -> Any:
+    """Return a value passed without keeping arrays or the object of a method alive."""
+    if isinstance(value, Receiver):
+        try:
+            return _WeakReceiver(value.value)
+        except TypeError:
+            return value
+    return None if isinstance(value, np.ndarray) else value
 
 
 def _value_of(leaf: Any) -> Any:

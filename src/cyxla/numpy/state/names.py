@@ -19,7 +19,7 @@ _FIXED = (types.ModuleType, types.BuiltinFunctionType, type, np.ufunc)
 
 
 def guard_names(outside: OutsideValues, function: Callable[..., Any], objects: Sequence[Any]) -> None:
-    """Make a program depend on the globals, cells and attributes that a function names: by identity, or by value.
+    """Make a program depend on the globals, cells and attributes that are named in a function.
 
     Parameters
     ----------

@@ -146,7 +146,7 @@ class OutsideValues:
         return seen
 
     def guard(self, value: Any, path: Path) -> None:
-        """Make the program depend on a value that the function reads by itself: numbers and texts by value."""
+        """Make the program depend on a value that the function reads by itself, by value or by identity."""
         nodes: list[Any] = []
         if _is_plain(value) and not isinstance(value, np.generic):
             self._add_constant(value, nodes)

@@ -32,6 +32,8 @@ class Hooks:
         Context manager in which NumPy's functions without dispatch are substituted.
     jit : callable
         `cyxla.jit`.
+    is_in_try_block : callable
+        Function that tells whether the user's program executes a ``try`` or ``with`` statement.
     """
 
     apply_ufunc: Callable[[np.ufunc, str, tuple[Any, ...], Mapping[str, Any]], Any]
@@ -46,6 +48,7 @@ class Hooks:
     at: Callable[[Any], Any]
     substituted: Callable[[], AbstractContextManager[None]]
     jit: Callable[..., Any]
+    is_in_try_block: Callable[[], bool]
 
 
 hooks = Hooks()

@@ -111,6 +111,8 @@ class Program:
         Numbers of the parameters that are Python's integers and bools, for whose values programs are specialised.
     most_padded_bytes : int, optional
         Greatest size of a padded array with several run-time dimensions.
+    catches : bool
+        Whether the user's program may catch the error of a check.
     raised : list of TraceError
         Errors of operations of the user's program that need a value. The program must not swallow them, since it would
         go on as if the value were another.
@@ -124,6 +126,7 @@ class Program:
     gradients: int = 0
     python_integers: frozenset[int] = frozenset()
     most_padded_bytes: int | None = None
+    catches: bool = False
     raised: list[TraceError] = field(default_factory=list)
     outside: Any = None
 
@@ -331,6 +334,7 @@ class Trace:
             Function from that number to the exception.
         """
         self.program.checks.append(Check(make_error, user_line()))
+        self.program.catches = self.program.catches or hooks.is_in_try_block()
         code = self.constant(len(self.program.checks), np.dtype(np.int64))
         zero = self.constant(0, np.dtype(np.int64))
         self.failures.append((xla.select(failed, code, zero), number))

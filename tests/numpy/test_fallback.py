@@ -1,6 +1,7 @@
 """Functions that cannot be compiled: NumPy runs them, with a warning, or the reason is raised."""
 
 import contextlib
+import types
 import warnings
 
 import numpy as np
@@ -20,16 +21,20 @@ def fallback(monkeypatch):
     monkeypatch.delenv("CYXLA_FALLBACK")
 
 
+def _without_source(function):
+    """Return a function that cannot be rewritten."""
+    if isinstance(function, types.MethodType):
+        return types.MethodType(_without_source(function.__func__), function.__self__)
+    code = function.__code__.replace(co_filename="<no file>", co_name=f"{function.__name__}_")
+    return types.FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
+
+
 def _branch(x):
     return x * 2 if x.sum() > 0 else -x
 
 
 def _to_list(x):
     return x.tolist()
-
-
-def _format(x):
-    return str(float(x.max()))
 
 
 def _swallowed(x):
@@ -68,7 +73,7 @@ def _raises(x):
 
 X = np.array([1.0, 2.0, 4.0])
 CASES = {
-    "branch": (_branch, X), "list": (_to_list, X), "text": (_format, X), "swallowed": (_swallowed, X),
+    "branch": (_branch, X), "list": (_to_list, X), "swallowed": (_swallowed, X),
     "swallowed branch": (_swallowed_branch, X), "bare except": (_bare_except, X), "dict": (_object_that_is_no_array, X),
     "raise": (_raises, X), "random": (lambda x: x + np.random.RandomState(0).rand(3), X),
 }  # fmt: skip
@@ -77,7 +82,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_numpy_runs_what_cannot_be_compiled(name):
     function, *arguments = CASES[name]
-    f = cyxla.jit(function)
+    f = cyxla.jit(_without_source(function))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for k in range(3):
@@ -88,13 +93,13 @@ def test_numpy_runs_what_cannot_be_compiled(name):
     if "random" not in name:
         assert [w.category for w in caught] == [FallbackWarning]
         assert caught[0].filename == __file__
-        assert "test_fallback.py:" in str(caught[0].message)
+        assert "<no file>:" in str(caught[0].message)
         assert "NumPy runs the function" in f.explain()
         assert f.cache_info().misses == 1
 
 
 def test_the_users_own_errors_are_raised_as_they_are():
-    f = cyxla.jit(_raises)
+    f = cyxla.jit(_without_source(_raises))
     with pytest.warns(FallbackWarning), pytest.raises(ValueError, match="negative"):
         f(-X)
     with warnings.catch_warnings():
@@ -117,16 +122,16 @@ def test_errors_of_numpy_do_not_fall_back(error):
 
 def test_the_reason_is_raised_where_it_is_asked_for(monkeypatch):
     with pytest.raises(TraceError, match="condition"):
-        cyxla.jit(_branch, fallback="error")(X)
+        cyxla.jit(_without_source(_branch), fallback="error")(X)
     with pytest.raises(TraceError, match="float"):
-        cyxla.jit(_swallowed, fallback="error")(X)
+        cyxla.jit(_without_source(_swallowed), fallback="error")(X)
     monkeypatch.setenv("CYXLA_FALLBACK", "error")
     with pytest.raises(TraceError, match="condition"):
-        cyxla.jit(_branch)(X)
+        cyxla.jit(_without_source(_branch))(X)
     with pytest.warns(FallbackWarning):
-        cyxla.jit(_branch, fallback="numpy")(X)
+        cyxla.jit(_without_source(_branch), fallback="numpy")(X)
     with pytest.raises(cyxla.errors.InvalidArgumentError, match="fallback"):
-        cyxla.jit(_branch, fallback="none")
+        cyxla.jit(_without_source(_branch), fallback="none")
 
 
 def _singular(a):
@@ -176,7 +181,7 @@ def test_one_warning_for_each_cause():
             return x.tolist()
         return float(x[0])
 
-    f = cyxla.jit(function, static="flag")
+    f = cyxla.jit(_without_source(function), static="flag")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for n in range(1, 4):
@@ -202,12 +207,12 @@ def test_methods_and_out_fall_back():
     class Model:
         @cyxla.jit
         def run(self, x, *, flag=True):
-            return x + 1 if x.sum() > 0 else x
+            return np.array(x.tolist()) + 1 if flag else x
 
     out = np.zeros(3)
     with pytest.warns(FallbackWarning):
         np.testing.assert_array_equal(Model().run(X), X + 1)
-    f = cyxla.jit(_branch)
+    f = cyxla.jit(_without_source(_branch))
     with pytest.warns(FallbackWarning):
         assert f(X, out=out) is out
     np.testing.assert_array_equal(out, 2 * X)
@@ -287,17 +292,18 @@ STATE = {
 }  # fmt: skip
 
 
-def _run(case, compiled):
+def _run(case, jit):
     (function, *arguments), state = STATE[case]()
-    f = cyxla.jit(function) if compiled else function
+    f = jit(function)
     return [f(*arguments) for _ in range(3)], state()
 
 
 @pytest.mark.filterwarnings("ignore::cyxla.errors.FallbackWarning")
+@pytest.mark.parametrize("has_source", [True, False])
 @pytest.mark.parametrize("case", STATE)
-def test_state_outside_is_that_of_numpy(case):
-    want = _run(case, False)
-    got = _run(case, True)
+def test_state_outside_is_that_of_numpy(case, has_source):
+    want = _run(case, lambda f: f)
+    got = _run(case, lambda f: cyxla.jit(f if has_source else _without_source(f)))
     np.testing.assert_equal(got, want)
     assert "TracedArray" not in repr(got)
 
@@ -308,5 +314,5 @@ def test_a_refused_trace_changes_nothing(case, monkeypatch):
     (function, *arguments), state = STATE[case]()
     before = repr(state())
     with pytest.raises(TraceError):
-        cyxla.jit(function)(*arguments)
+        cyxla.jit(_without_source(function))(*arguments)
     assert repr(state()) == before

@@ -379,15 +379,16 @@ class Jitted(Dispatcher, Generic[P, R]):
     ) -> Lowered:
         from cyxla.numpy.substitutes.patched_numpy import substituted_in
 
-        function = partial(call.apply, rewritten(self.function))
+        function = rewritten(self.function)
+        unrecorded = None if function is not self.function else function  # nothing records what it reads and changes
         bound = getattr(self.function, "__self__", None)
         environment = (
-            Environment(self._needed_outside, self._numbers, call.receivers, bound, self.function) if guarded else None
+            Environment(self._needed_outside, self._numbers, call.receivers, bound, unrecorded) if guarded else None
         )
         objects = [("self", bound), *[(name, value) for name, _, value in call.receivers]]
-        with changing_nothing(self.function, objects), substituted_in(self.function):
+        with changing_nothing(unrecorded, objects), substituted_in(self.function):
             return lower(
-                self.name, function, call.specs, call.names, self.bounds,
+                self.name, partial(call.apply, function), call.specs, call.names, self.bounds,
                 keep_order=keep_order, open_sizes=open_sizes, environment=environment,
             )  # fmt: skip
 

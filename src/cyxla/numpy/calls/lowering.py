@@ -19,7 +19,6 @@ from cyxla.numpy.state.effects import Effect
 from cyxla.numpy.state.guards import Guards
 from cyxla.numpy.state.names import guard_names
 from cyxla.numpy.state.outside import OutsideValues, Path
-from cyxla.numpy.state.snapshot import REWRITTEN
 from cyxla.numpy.tracing.containers import ARGUMENT, LEAF, Tree, flatten, kind_of, paths, register_kind
 from cyxla.numpy.tracing.eigenvalue_results import real_if_zero
 from cyxla.numpy.tracing.memory_layout import dense
@@ -117,7 +116,7 @@ class Environment(NamedTuple):
     bound : object, optional
         Object of a function that is a method.
     function : callable, optional
-        Function; unless it is rewritten, the values of all names in it are guarded.
+        Function whose source is not rewritten; the values of all names in it are guarded.
     """
 
     static: frozenset[str]
@@ -133,7 +132,7 @@ class Environment(NamedTuple):
             outside.register(value, Path(Source.ARGUMENT, source, None, None, name))
         if self.bound is not None:
             outside.register(self.bound, Path(Source.GLOBAL, 0, ({"self": self.bound}, {}), "self", "self"))
-        if self.function is not None and not hasattr(self.function, REWRITTEN):
+        if self.function is not None:
             guard_names(outside, self.function, [self.bound, *[value for *_, value in self.receivers]])
         return outside
 

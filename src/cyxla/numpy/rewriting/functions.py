@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from types import CellType, CodeType, FunctionType
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -21,6 +21,9 @@ _codes: dict[CodeType, CodeType | None] = {}
 
 def rewritten(function: Any) -> Any:
     """Return a function whose statements also work on traced values; others, and those without source, as they are."""
+    if isinstance(function, MethodType):
+        made = rewritten(function.__func__)
+        return function if made is function.__func__ else MethodType(made, function.__self__)
     if not is_user_function(function):
         return function
     made = _rewritten.get(function)

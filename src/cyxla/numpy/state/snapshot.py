@@ -20,7 +20,6 @@ from cyxla.numpy.tracing.trace import is_internal
 
 MOST_BYTES: Final = 64 << 20  # of arrays that are copied; changes of further ones are found, but not undone
 MOST_OBJECTS: Final = 10_000
-REWRITTEN: Final = "__cyxla_scope__"  # attribute of functions whose changes a `Scope` records
 _DEPTH: Final = 4  # containers and objects inside of each other
 _PLAIN: Final = (str, bytes, int, float, complex, type(None), type, types.ModuleType, np.generic, np.ufunc)
 _MISSING: Final = object()
@@ -161,15 +160,22 @@ class Snapshot:
 
 
 @contextmanager
-def changing_nothing(function: Callable[..., Any], objects: Sequence[tuple[str, Any]]) -> Iterator[None]:
+def changing_nothing(function: Callable[..., Any] | None, objects: Sequence[tuple[str, Any]]) -> Iterator[None]:
     """Undo the changes that a traced function makes to objects from outside; raise if it made any.
+
+    Parameters
+    ----------
+    function : callable or None
+        Function; None for one whose changes are recorded, which does not make them.
+    objects : sequence of (str, object)
+        Objects among its arguments, with their names.
 
     Raises
     ------
     TraceError
         The function, which has succeeded, changed an object.
     """
-    if hasattr(function, REWRITTEN):  # what it changes is recorded
+    if function is None:
         yield
         return
     snapshot = Snapshot(function, objects)

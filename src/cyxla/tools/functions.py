@@ -74,15 +74,34 @@ methods, are checked as those of the function, with `out=` as a further argument
 `typing` has no way to say this of a `@classmethod` over `@cyxla.jit`, whose calls checkers refuse, and pyright none of
 a `@property`.
 
+## State outside of a function
+
+A compiled function gives what the plain function gives, written arguments and changed state included.
+
+* Arrays among the arguments are written in place where possible: without a copy if they are contiguous and the program
+  cannot fail, else through a temporary. An exception leaves them as they were. Where a written array is read-only or
+  shares memory with another one, the plain function runs.
+* Lists, dicts and dataclasses among the arguments (`d["k"] = v`, `lst.append(v)`, `obj.attr = v`) are changed after each
+  run. Such calls take some microseconds more.
+* Arrays from globals, closures and attributes are read at every call, without a copy, and written as arguments are.
+  Numbers, texts, functions and objects from there are compared at every call, in C: the function is traced again if one
+  of them has changed. A number that changes becomes an argument of the program. Assignments to them (`global n`,
+  `self.w = ..`) and to items of lists and dicts from outside are made after each run.
+* Of a function whose source is not known, arrays from outside are constants, for which only rebinding is seen, and a
+  function that changes anything outside is not compiled.
+* Python integers that are traced are exact: a result beyond 64 bits raises `OverflowError`, and a division by zero
+  `ZeroDivisionError`, at the end of the run.
+* A function with a `try` or `with` statement around an operation that fails in a run is called again as a plain
+  function, which may catch the error.
+
+What cannot be compiled runs as plain NumPy, with one `cyxla.errors.FallbackWarning` for each cause, which names the
+line and the reason; `explain()` repeats it. With `fallback="error"`, or `CYXLA_FALLBACK=error`, the reason is raised
+instead. An error of tracing that the function itself catches counts as such a reason.
+
 ## Differences from NumPy
 
 * An index out of range raises `IndexError` at the end of the call (`bounds="clamp"` moves it into range,
   `"unchecked"` skips the check).
-* Arrays from outside, such as globals, are constants with their values at the time of tracing. NumPy cannot dispatch
-  their indexing by a traced array, so `table[i]` is an error; `np.take(table, i)` and `np.asarray(table)[i]` work,
-  where `np.asarray(table)` is a copy.
-* `table += x` on an array from outside, or on an element of a container from outside, rebinds the name to a new
-  array; the array itself is not written. If the name is a global, and for `table[i] = x`, it is an error.
 * `x[i]` with a 0-d array as index shares memory, as with an int. Results without dimensions are arrays, scalars or
   Python numbers as in NumPy, except for a few functions whose choice depends on values.
 * `print` and `logging` run while the function is traced, once, and show that a traced array has no value, also in
@@ -96,10 +115,10 @@ a `@property`.
   when the function is traced.
 * NumPy's errors keep their class and message. Those that depend on values are raised at the end of the call.
 * Results are contiguous and never share memory, even where NumPy returns a view of an argument, unless a result is an
-  argument itself. Their memory order is
-  NumPy's: `order=` counts, and element-wise functions and most others keep the order of their operands. Results of
-  integer array indexing, loops and branches are in row-major order. Results that are read-only in NumPy, such as
-  diagonals, are read-only.
+  argument itself, or one array occurs twice. Containers among the results are new, also where NumPy returns one of the
+  arguments. The memory order of results is NumPy's: `order=` counts, and element-wise functions and most others keep
+  the order of their operands. Results of integer array indexing, loops and branches are in row-major order. Results
+  that are read-only in NumPy, such as diagonals, are read-only.
 * Sums may be added in another order, so that their last bits may differ; they are reproducible on one machine.
 """
 

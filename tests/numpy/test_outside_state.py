@@ -375,6 +375,32 @@ def test_hidden_arrays_are_not_copied():
     assert entry.executable.memory["temporaries"] < big.nbytes
 
 
+def test_any_size_with_hidden_arrays():
+    weights, log = np.arange(1.0, 4.0), np.zeros(2)
+
+    def run(x, y):
+        w = cx.read_name(weights, "weights")
+        seen = cx.read_name(log, "log")
+        cx.write_item(seen, 0, seen[0] + x.sum())
+        return x * w[1] + y, w
+
+    cx = Scope(run)
+    f = cyxla.jit(rewritten(run), platform="interpreter", fallback="error")
+    total = 0.0
+    for n in (1, 2, 3, 5, 8, 13, 4):
+        x = np.arange(float(n))
+        total += x.sum()
+        result, same = f(x, x)
+        np.testing.assert_array_equal(result, x * weights[1] + x)
+        assert same is weights
+        assert log[0] == total
+        weights = weights + 1
+    assert f.cache_info().misses <= 4
+    with pytest.raises(ValueError, match="broadcast"):
+        f(np.ones(3), np.ones(4))
+    assert log[0] == total
+
+
 def test_cells():
     total = np.zeros(3)
     count = 0

@@ -12,10 +12,10 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cyxla._native.dispatch import Compiled
-from cyxla.errors import UnimplementedError
+from cyxla._native.dispatch import CaughtError, Compiled
+from cyxla.errors import TraceError, UnimplementedError
 from cyxla.forking import new_lock
-from cyxla.numpy.calls.entries import Entry
+from cyxla.numpy.calls.entries import Entry, PlainEntry
 from cyxla.numpy.calls.lowering import OpenSizes
 from cyxla.numpy.calls.signatures import Call
 from cyxla.numpy.calls.size_history import OpenDims, Shapes, SizeHistory, group_key, shapes_of
@@ -72,13 +72,13 @@ class AnySizeProgram:
         return [prod(shape) * leaves[k].dtype.itemsize for k, shape in self.padded_shapes.items()]
 
     def run(self, leaves: Sequence[Any], numbers: Sequence[np.int64]) -> Any:
-        """Run on arguments of these sizes."""
+        """Run on arguments of these sizes, followed by the values from outside."""
         try:
             buffers = self.free_buffers.pop()
         except IndexError:
             buffers = {k: np.zeros(shape, leaves[k].dtype) for k, shape in self.padded_shapes.items()}
         assert self.entry is not None
-        count = len(self.static)  # inputs from outside come last
+        count = len(self.static)
         passed = [*leaves[:count], *numbers, *leaves[count:]]
         inputs = list(passed)
         for k, buffer in buffers.items():
@@ -113,7 +113,7 @@ class SizedEntry(Compiled):
     sizes : tuple of int
         Size of each of its groups.
     exact : callable
-        Function from this entry to that of the program for exactly these sizes, and to its inputs from outside. It
+        Function from this entry to that of the program for exactly these sizes, and the values from outside for it. It
         runs where this one fails: it has the result of a dimension of size 1 that is broadcast, and NumPy's errors.
     """
 
@@ -121,10 +121,12 @@ class SizedEntry(Compiled):
         self,
         program: AnySizeProgram,
         sizes: tuple[int, ...],
-        exact: Callable[[SizedEntry], tuple[Compiled, Sequence[Any]]],
+        exact: Callable[[SizedEntry], tuple[Entry | PlainEntry, list[Any]]],
     ) -> None:
         assert program.entry is not None
-        super().__init__(None, (0,), False, b"", writes=program.entry.writes)
+        count = len(program.static)
+        writes = tuple([k if k < count else k - len(sizes) for k in program.entry.writes])
+        super().__init__(None, (0,), False, b"", writes=writes)
         self.any_size, self.exact = program, exact
         self.guards = program.entry.guards
         self.numbers = tuple(map(np.int64, sizes))
@@ -134,8 +136,24 @@ class SizedEntry(Compiled):
         try:
             return self.any_size.run(passed, self.numbers)
         except Exception:
+            entry, outside = self._exact_entry()
+        return entry([*passed[: len(self.any_size.static)], *outside], out)
+
+    def _exact_entry(self) -> tuple[Entry, list[Any]]:
+        """Return the entry for exactly these sizes, and the values from outside for it.
+
+        Raises
+        ------
+        CaughtError
+            There is no program; the function itself must run.
+        """
+        try:
             entry, outside = self.exact(self)
-        return entry([*arguments[: len(self.any_size.static)], *outside], out)
+        except (TraceError, UnimplementedError) as error:
+            raise CaughtError(error) from None
+        if isinstance(entry, PlainEntry):
+            raise CaughtError(entry.reason)
+        return entry, outside
 
 
 class AnySizePrograms:

@@ -301,11 +301,12 @@ class Jitted(Dispatcher, Generic[P, R]):
                 return self._entries.get((*call.key, guards.number))
         return self._entries.get((*call.key, None))
 
-    def _replace(self, call: Call, sized: SizedEntry) -> tuple[Compiled, Sequence[Any]]:
-        """Return the exact program of a call for which one for any size fails, and its inputs from outside."""
+    def _replace(self, call: Call, sized: SizedEntry) -> tuple[Entry | PlainEntry, list[Any]]:
+        """Return the exact program of a call for which one for any size fails, and use it from now on."""
         self.forget(sized)
-        entry = self._exact_entry(call.with_objects())
-        return entry, entry.guards.fetch(call.passed) or ()
+        call = call.with_objects()
+        entry = self._exact_entry(call)
+        return entry, entry.guards.fetch(call.passed) or []
 
     def _exact_entry(self, call: Call) -> Entry | PlainEntry:
         key = call.key

@@ -272,8 +272,12 @@ def lower(
         if open_sizes is not None:
             trace.program.most_padded_bytes = open_sizes.most_padded_bytes
             _open(trace, arguments, leaves, open_sizes)
-        passed: list[Any] = list(compress(arguments, is_input))
-        sizes = [None] * (0 if open_sizes is None else len(open_sizes.groups))  # passed behind the arguments
+        passed = list(compress(arguments, is_input))
+        input_axes: list[Any] = [leaf.axes for leaf in leaves if isinstance(leaf, Spec)]
+        for _ in open_sizes.groups if open_sizes is not None else ():  # the sizes follow, then values from outside
+            inputs.append(_Input.of(None, "size"))
+            passed.append(None)
+            input_axes.append(None)
         returned, containers = _run(trace, partial(call, arguments), len(inputs), outside)
         returned, effects = _with_effects(returned, containers, outside, open_sizes)
         if outside is not None:
@@ -283,21 +287,16 @@ def lower(
         layouts = [layout_of(a) if keep_order else ROW_MAJOR_RESULT for a in arrays]
         values = [_to_memory_order(value_of(a), layout) for a, layout in zip(arrays, layouts, strict=True)]
         rank0 = tuple([Rank0.PYTHON if a.weak else a.rank0 for a in arrays])
-        input_axes = tuple([leaf.axes for leaf in leaves if isinstance(leaf, Spec)])
-        arguments_axes = input_axes
-        input_axes += () if outside is None else tuple([h.axes for h in outside.hidden])
+        input_axes += [] if outside is None else [h.axes for h in outside.hidden]
         writes = tuple([k for k, i in enumerate(inputs) if i.is_written()])
-        if open_sizes is not None and any(k >= len(arguments_axes) for k in writes):
-            raise UnimplementedError("the function writes to arrays from outside")
         values += [_permuted(inputs[k].new_value(), input_axes[k]) for k in writes]
         failure = trace.failure()
         is_array = tree.kind is None and failure is None and not writes
         root = values[0] if is_array else xla.tuple_(trace.builder, [*values, *([] if failure is None else [failure])])
     trace.program.outside = None  # it keeps objects alive
-    input_axes = (*arguments_axes, *sizes, *input_axes[len(arguments_axes) :])
     spectra = real_if_zero(arrays) if keep_order else ()
     return Lowered(
-        trace.module(root), trace.program, tree, failure is not None, rank0, input_axes, tuple(layouts), spectra,
+        trace.module(root), trace.program, tree, failure is not None, rank0, tuple(input_axes), tuple(layouts), spectra,
         writes, effects, NO_GUARDS if outside is None else outside.guards(),
     )  # fmt: skip
 
@@ -338,7 +337,7 @@ def _with_effects(
     if changes and outside is None:
         raise UnimplementedError(f"{changes[0][0].text} is changed, which only calls of the function can do")
     if open_sizes is not None and effects:
-        raise UnimplementedError("the function changes containers")
+        raise UnimplementedError("the function changes names, attributes or containers")
     values = [_mark(value, {}, containers.as_result) for _, value in effects]
     return (returned, *values) if effects else returned, tuple([effect for effect, _ in effects])
 

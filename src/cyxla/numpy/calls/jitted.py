@@ -93,7 +93,8 @@ _MOST_WORK = 1000  # of the search for elements that two arrays share
 def _share_memory(one: Any, other: Any) -> bool:
     """Return True if two arrays share an element, or if that is hard to tell."""
     try:
-        return bool(np.shares_memory(one, other, max_work=_MOST_WORK))
+        shares_memory: Any = np.shares_memory  # typed as if its limit of work were one of two
+        return bool(shares_memory(one, other, max_work=_MOST_WORK))
     except (np.exceptions.TooHardError, RuntimeError):
         return True
 

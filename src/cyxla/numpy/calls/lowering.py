@@ -333,7 +333,8 @@ def _with_effects(
 ) -> tuple[Any, tuple[Effect | ArgumentChange, ...]]:
     """Return the result with the new values of changed objects, and the changes."""
     changes = containers.changes()
-    effects = [*changes, *([] if outside is None else outside.effects())]
+    effects: list[tuple[Effect | ArgumentChange, Any]] = [*changes]
+    effects += [] if outside is None else outside.effects()
     if changes and outside is None:
         raise UnimplementedError(f"{changes[0][0].text} is changed, which only calls of the function can do")
     if open_sizes is not None and effects:

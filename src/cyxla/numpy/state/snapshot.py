@@ -188,12 +188,12 @@ def changing_nothing(function: Callable[..., Any] | None, objects: Sequence[tupl
         raise
     changed, is_undone = snapshot.undo()
     if changed:
-        error = TraceError(
+        refusal = TraceError(
             f"{getattr(function, '__name__', 'the function')} changes {', '.join(changed)} from outside",
             hint="return the new value, or pass the object as an argument",
         )  # fmt: skip
-        error.may_fall_back = is_undone
-        raise error
+        refusal.may_fall_back = is_undone
+        raise refusal
 
 
 def names_of(code: types.CodeType) -> Iterator[str]:

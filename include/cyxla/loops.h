@@ -75,11 +75,15 @@ static inline double cyx_from_total_f64(int64_t k) { return cyx_from_bits_f64((u
 
 typedef float cyx_lanes_f32 __attribute__((vector_size(64), aligned(1), may_alias));
 
+/* Vectors that are registers at most levels: gcc keeps wider ones in memory. */
+typedef float cyx_half_lanes_f32 __attribute__((vector_size(32), aligned(1), may_alias));
+
 typedef float cyx_lane_f32 __attribute__((aligned(1), may_alias));
 
 /* Fold n elements into 64 lanes: element i goes to lane i % 64, for any width of the hardware's vectors. */
 static inline __attribute__((always_inline)) void cyx_lanes_add_f32(float *acc, const void *from, int64_t n) {
   const cyx_lane_f32 *p = from;
+#if defined(__AVX512F__)
   cyx_lanes_f32 a = -(cyx_lanes_f32){0}, b = a, c = a, d = a, *to = (cyx_lanes_f32 *)acc;
   int64_t i = 0;
   for (; i + 64 <= n; i += 64) {
@@ -93,6 +97,30 @@ static inline __attribute__((always_inline)) void cyx_lanes_add_f32(float *acc, 
   to[1] = to[1] + b;
   to[2] = to[2] + c;
   to[3] = to[3] + d;
+#else
+  cyx_half_lanes_f32 a = -(cyx_half_lanes_f32){0}, b = a, c = a, d = a, e = a, f = a, g = a, h = a;
+  cyx_half_lanes_f32 *to = (cyx_half_lanes_f32 *)acc;
+  int64_t i = 0;
+  for (; i + 64 <= n; i += 64) {
+    const cyx_half_lanes_f32 *v = (const cyx_half_lanes_f32 *)(p + i);
+    a = a + v[0];
+    b = b + v[1];
+    c = c + v[2];
+    d = d + v[3];
+    e = e + v[4];
+    f = f + v[5];
+    g = g + v[6];
+    h = h + v[7];
+  }
+  to[0] = to[0] + a;
+  to[1] = to[1] + b;
+  to[2] = to[2] + c;
+  to[3] = to[3] + d;
+  to[4] = to[4] + e;
+  to[5] = to[5] + f;
+  to[6] = to[6] + g;
+  to[7] = to[7] + h;
+#endif
   for (int64_t j = 0; j < n % 64; ++j) acc[j] = acc[j] + p[i + j];
 }
 
@@ -117,6 +145,7 @@ static inline __attribute__((always_inline)) float cyx_fold_add_f32(float *acc) 
 /* Fold n elements into 64 lanes: element i goes to lane i % 64, for any width of the hardware's vectors. */
 static inline __attribute__((always_inline)) void cyx_lanes_multiply_f32(float *acc, const void *from, int64_t n) {
   const cyx_lane_f32 *p = from;
+#if defined(__AVX512F__)
   cyx_lanes_f32 a = (cyx_lanes_f32){0} + 1, b = a, c = a, d = a, *to = (cyx_lanes_f32 *)acc;
   int64_t i = 0;
   for (; i + 64 <= n; i += 64) {
@@ -130,6 +159,30 @@ static inline __attribute__((always_inline)) void cyx_lanes_multiply_f32(float *
   to[1] = to[1] * b;
   to[2] = to[2] * c;
   to[3] = to[3] * d;
+#else
+  cyx_half_lanes_f32 a = (cyx_half_lanes_f32){0} + 1, b = a, c = a, d = a, e = a, f = a, g = a, h = a;
+  cyx_half_lanes_f32 *to = (cyx_half_lanes_f32 *)acc;
+  int64_t i = 0;
+  for (; i + 64 <= n; i += 64) {
+    const cyx_half_lanes_f32 *v = (const cyx_half_lanes_f32 *)(p + i);
+    a = a * v[0];
+    b = b * v[1];
+    c = c * v[2];
+    d = d * v[3];
+    e = e * v[4];
+    f = f * v[5];
+    g = g * v[6];
+    h = h * v[7];
+  }
+  to[0] = to[0] * a;
+  to[1] = to[1] * b;
+  to[2] = to[2] * c;
+  to[3] = to[3] * d;
+  to[4] = to[4] * e;
+  to[5] = to[5] * f;
+  to[6] = to[6] * g;
+  to[7] = to[7] * h;
+#endif
   for (int64_t j = 0; j < n % 64; ++j) acc[j] = acc[j] * p[i + j];
 }
 
@@ -145,11 +198,15 @@ static inline __attribute__((always_inline)) float cyx_fold_multiply_f32(float *
 
 typedef double cyx_lanes_f64 __attribute__((vector_size(64), aligned(1), may_alias));
 
+/* Vectors that are registers at most levels: gcc keeps wider ones in memory. */
+typedef double cyx_half_lanes_f64 __attribute__((vector_size(32), aligned(1), may_alias));
+
 typedef double cyx_lane_f64 __attribute__((aligned(1), may_alias));
 
 /* Fold n elements into 32 lanes: element i goes to lane i % 32, for any width of the hardware's vectors. */
 static inline __attribute__((always_inline)) void cyx_lanes_add_f64(double *acc, const void *from, int64_t n) {
   const cyx_lane_f64 *p = from;
+#if defined(__AVX512F__)
   cyx_lanes_f64 a = -(cyx_lanes_f64){0}, b = a, c = a, d = a, *to = (cyx_lanes_f64 *)acc;
   int64_t i = 0;
   for (; i + 32 <= n; i += 32) {
@@ -163,6 +220,30 @@ static inline __attribute__((always_inline)) void cyx_lanes_add_f64(double *acc,
   to[1] = to[1] + b;
   to[2] = to[2] + c;
   to[3] = to[3] + d;
+#else
+  cyx_half_lanes_f64 a = -(cyx_half_lanes_f64){0}, b = a, c = a, d = a, e = a, f = a, g = a, h = a;
+  cyx_half_lanes_f64 *to = (cyx_half_lanes_f64 *)acc;
+  int64_t i = 0;
+  for (; i + 32 <= n; i += 32) {
+    const cyx_half_lanes_f64 *v = (const cyx_half_lanes_f64 *)(p + i);
+    a = a + v[0];
+    b = b + v[1];
+    c = c + v[2];
+    d = d + v[3];
+    e = e + v[4];
+    f = f + v[5];
+    g = g + v[6];
+    h = h + v[7];
+  }
+  to[0] = to[0] + a;
+  to[1] = to[1] + b;
+  to[2] = to[2] + c;
+  to[3] = to[3] + d;
+  to[4] = to[4] + e;
+  to[5] = to[5] + f;
+  to[6] = to[6] + g;
+  to[7] = to[7] + h;
+#endif
   for (int64_t j = 0; j < n % 32; ++j) acc[j] = acc[j] + p[i + j];
 }
 
@@ -186,6 +267,7 @@ static inline __attribute__((always_inline)) double cyx_fold_add_f64(double *acc
 /* Fold n elements into 32 lanes: element i goes to lane i % 32, for any width of the hardware's vectors. */
 static inline __attribute__((always_inline)) void cyx_lanes_multiply_f64(double *acc, const void *from, int64_t n) {
   const cyx_lane_f64 *p = from;
+#if defined(__AVX512F__)
   cyx_lanes_f64 a = (cyx_lanes_f64){0} + 1, b = a, c = a, d = a, *to = (cyx_lanes_f64 *)acc;
   int64_t i = 0;
   for (; i + 32 <= n; i += 32) {
@@ -199,6 +281,30 @@ static inline __attribute__((always_inline)) void cyx_lanes_multiply_f64(double 
   to[1] = to[1] * b;
   to[2] = to[2] * c;
   to[3] = to[3] * d;
+#else
+  cyx_half_lanes_f64 a = (cyx_half_lanes_f64){0} + 1, b = a, c = a, d = a, e = a, f = a, g = a, h = a;
+  cyx_half_lanes_f64 *to = (cyx_half_lanes_f64 *)acc;
+  int64_t i = 0;
+  for (; i + 32 <= n; i += 32) {
+    const cyx_half_lanes_f64 *v = (const cyx_half_lanes_f64 *)(p + i);
+    a = a * v[0];
+    b = b * v[1];
+    c = c * v[2];
+    d = d * v[3];
+    e = e * v[4];
+    f = f * v[5];
+    g = g * v[6];
+    h = h * v[7];
+  }
+  to[0] = to[0] * a;
+  to[1] = to[1] * b;
+  to[2] = to[2] * c;
+  to[3] = to[3] * d;
+  to[4] = to[4] * e;
+  to[5] = to[5] * f;
+  to[6] = to[6] * g;
+  to[7] = to[7] * h;
+#endif
   for (int64_t j = 0; j < n % 32; ++j) acc[j] = acc[j] * p[i + j];
 }
 

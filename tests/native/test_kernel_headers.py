@@ -339,10 +339,30 @@ CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
     ),
     "reduce_lanes.h": (
         ['#include "cyxla/scalar.h"\n#include "cyxla/loops.h"\n', *(("reduce_lanes.h", {
-            "REDUCE_NAME": f"{prefix}_run", "REDUCE_REAL": "float", "REDUCE_MEMORY": "float", "REDUCE_LANES": 64,
+            "REDUCE_PREFIX": prefix, "REDUCE_REAL": "float", "REDUCE_MEMORY": "float", "REDUCE_LANES": 64,
             "REDUCE_UNIT": "-0.0", "REDUCE_ADD": "cyx_lanes_add_f32", "REDUCE_FOLD": "cyx_fold_add_f32",
             "REDUCE_COMBINE(x, y)": "x + y",
         }) for prefix in "ab")],
+        ("a_run", "b_run"),
+    ),
+    "reduce_vectors.h": (
+        [("reduce_vectors.h", {
+            "REDUCE_PREFIX": prefix, "REDUCE_MEMORY": "float", "REDUCE_LOAD(m)": "m", "REDUCE_STORE(x)": "x",
+            "REDUCE_KIND": kind, "REDUCE_REAL": "float", "REDUCE_BITS": "int32_t", "REDUCE_BEFORE(x, y)": "((x) > (y))",
+            "REDUCE_FIRST": "-__builtin_inff()", "REDUCE_SIGN": "(-0x7fffffff - 1)", "REDUCE_BETTER_ZERO": "0.0",
+            "REDUCE_BETTER_SIGN(x)": "(~(x))",
+            "REDUCE_TYPE0": "float", "REDUCE_UNIT0": "0", "REDUCE_TYPE1": "int8_t", "REDUCE_UNIT1": "0",
+            "REDUCE_UPDATE0(v, w, x)": "v > x ? v : x", "REDUCE_UPDATE1(v, w, x)": "w | (v > x)",
+            "REDUCE_MERGE0(v, w, x, y)": "v > x ? v : x", "REDUCE_MERGE1(v, w, x, y)": "w | y",
+            "REDUCE_TOTAL(v, w)": "w ? 0 : v", "REDUCE_COMBINE(x, y)": "(x > y ? x : y)",
+        }) for kind, prefix in enumerate("abc")],
+        ("a_run", "b_run", "c_run"),
+    ),
+    "scan.h": (
+        [("scan.h", {
+            "SCAN_PREFIX": prefix, "SCAN_MEMORY": "float", "SCAN_LOAD(m)": "m", "SCAN_TYPE": "float",
+            "SCAN_UNIT": "0", "SCAN_UPDATE(v, x)": "v + x", "SCAN_RESULT(init, v)": "(init + v)",
+        }) for prefix in "ab"],
         ("a_run", "b_run"),
     ),
     "profile.h": (

@@ -23,7 +23,9 @@ from cyxla.xla.cpu.prebuilt.program import NotCoveredError
 from cyxla.xla.cpu.reduce.accumulators import accumulator
 from cyxla.xla.service import CompileOptions
 
-COMBINERS = {"add": "f32 f64 s32 c64", "maximum": "f32 f64 s32", "multiply": "f32 c64", "or": "pred"}
+COMBINERS = {
+    "add": "f32 f64 s32 s64 c64", "maximum": "f32 f64 s32", "minimum": "f32 f64", "multiply": "f32 c64", "or": "pred",
+}  # fmt: skip
 REDUCERS = "".join(
     f"{opcode}_{t} {{ a = {t}[] parameter(0) b = {t}[] parameter(1) ROOT r = {t}[] {opcode}(a, b) }}\n"
     for opcode, types in COMBINERS.items()
@@ -95,6 +97,32 @@ def test_random_programs_have_every_step():
     moves = {"transpose", "reverse", "broadcast", "slice", "concatenate", "pad", "reshape", "copy", "reduce", "iota"}
     assert {ins.opcode for ins in instructions} >= OPCODES | moves | {"constant"}
     assert {ins.shape.dtype for ins in instructions if ins.shape.is_array} == set(TYPES)
+
+
+# --- without a C compiler: sums that nothing is fused into ------------------------------------------------------------
+
+SUMS = [
+    ("f64", (100_000,), (0,)), ("f32", (1000, 1000), (0, 1)), ("f32", (700, 900), (0,)), ("f64", (900, 700), (1,)),
+    ("f64", (3, 20_000), (1,)), ("f64", (4000, 3), (0,)), ("f32", (3, 5000, 40), (1,)), ("f32", (5000, 7), (1,)),
+    ("f32", (7, 9, 15), (1,)), ("f64", (4099, 5), (0,)), ("f64", (257, 65), (0,)), ("f64", (5, 3), (0, 1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("combiner", ["add", "multiply"])
+@pytest.mark.parametrize("dtype, dims, reduced", SUMS)
+def test_sums_of_the_order_of_native_code(dtype, dims, reduced, combiner):
+    left = ",".join(str(n) for d, n in enumerate(dims) if d not in reduced)
+    reducer = f"c {{ a = {dtype}[] parameter(0) b = {dtype}[] parameter(1) ROOT r = {dtype}[] {combiner}(a, b) }}\n"
+    module = parsed(
+        f"""x = {dtype}[{",".join(map(str, dims))}] parameter(0)
+  z = {dtype}[] parameter(1)
+  ROOT r = {dtype}[{left}] reduce(x, z), dimensions={{{",".join(map(str, reduced))}}}, to_apply=c""",
+        reducer,
+    )
+    x = np.random.default_rng(0).standard_normal(dims).astype(module.parameters[0].shape.dtype.numpy_dtype)
+    x = 1 + x / 100 if combiner == "multiply" else x
+    first = prebuilt_program.prebuilt_program(module, CompileOptions(), 1e12, exact=False)
+    assert same_bits(first(x, x.dtype.type(3)), native(module)(x, x.dtype.type(3)))
 
 
 # --- programs that are covered ----------------------------------------------------------------------------------------
@@ -223,6 +251,23 @@ COVERED = {
   a = f32[70] add(y, s)
   c = f32[140] concatenate(s, y), dimensions={0}
   ROOT r = (f32[70], f32[140]) tuple(a, c)""",
+    "scans": """x = f32[5,70,6] parameter(0)
+  y = s64[700] parameter(1)
+  z = f32[] parameter(2)
+  o = s64[] constant(1)
+  a = f32[5,70,6] reduce-window(x, z), window={size=1x70x1 pad=0_0x69_0x0_0}, to_apply=add_f32
+  b = f32[5,70,6] reduce-window(x, z), window={size=1x1x6 pad=0_0x0_0x5_0}, to_apply=multiply_f32
+  c = s64[700] reduce-window(y, o), window={size=700 pad=699_0}, to_apply=add_s64
+  ROOT r = (f32[5,70,6], f32[5,70,6], s64[700]) tuple(a, b, c)""",
+    "extremes of long rows and columns": """x = f64[3,5000] parameter(0)
+  y = f32[500,600] parameter(1)
+  z = f64[] parameter(2)
+  w = f32[] parameter(3)
+  a = f64[3] reduce(x, z), dimensions={1}, to_apply=maximum_f64
+  b = f64[5000] reduce(x, z), dimensions={0}, to_apply=minimum_f64
+  c = f32[] reduce(y, w), dimensions={0,1}, to_apply=minimum_f32
+  d = f32[600] reduce(y, w), dimensions={0}, to_apply=maximum_f32
+  ROOT r = (f64[3], f64[5000], f32[], f32[600]) tuple(a, b, c, d)""",
     "no dimension": """x = f64[] parameter(0)
   y = f64[] parameter(1)
   a = f64[] atan2(x, y)

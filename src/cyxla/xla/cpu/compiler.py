@@ -43,6 +43,11 @@ class CpuCompiler(Compiler):
 
     platform: ClassVar[str] = "cpu"
 
+    @property
+    def generates_code(self) -> bool:
+        """True if there is a C compiler, or none was looked for."""
+        return not compiler_search.is_known() or compiler_search.find() is not None
+
     def compile(self, module: HloModule, options: CompileOptions) -> Executable:
         """Compile a verified module; on a cache hit, no pass runs and no C is generated.
 
@@ -63,7 +68,11 @@ class CpuCompiler(Compiler):
         """Compile a verified module, or return an executable of prebuilt functions with a function that compiles."""
         tier = config.get("TIER")
         long = len(module.entry.instructions) > MAX_PREBUILT_INSTRUCTIONS
-        if tier == "native" or long or config.get("DUMP") or config.get("CC") == "none":
+        if not self.generates_code:
+            if options.disabled_passes:
+                _check_names(options)
+            return _uncompiled(module, _resolve_donated(options, module), warn=False), None
+        if tier == "native" or long or config.get("DUMP"):
             return self.compile(module, options), None
         cache = store.open_cache() if options.cache else None
         if cache is not None and compiler_search.is_known() and tier != "kernels":
@@ -247,10 +256,10 @@ def _executable(
     return kind(program, library, manifest, constants, options, calls=calls, compiler=compiler)
 
 
-def _uncompiled(module: HloModule, options: CompileOptions) -> Executable:
+def _uncompiled(module: HloModule, options: CompileOptions, *, warn: bool = True) -> Executable:
     from cyxla.xla.cpu.prebuilt.uncompiled import without_compiler
 
-    return without_compiler(module, options)
+    return without_compiler(module, options, warn=warn)
 
 
 def _resolve_donated(options: CompileOptions, module: HloModule) -> CompileOptions:

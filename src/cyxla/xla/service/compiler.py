@@ -44,6 +44,11 @@ class Compiler(ABC):
             The platform does not support an opcode; the message names all of them.
         """
 
+    @property
+    def generates_code(self) -> bool:
+        """True unless programs run without code of their own for lack of tools on this machine."""
+        return True
+
     def compile(self, module: HloModule, options: CompileOptions) -> Executable:
         """Compile a verified module."""
         return self.run_backend(self.run_hlo_passes(module, options), options)

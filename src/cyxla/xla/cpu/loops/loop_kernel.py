@@ -13,14 +13,13 @@ from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.array_types import memory_type, memory_typedefs
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Listing, Value
-from cyxla.xla.cpu.kernel.sum_order import MAX_UNBLOCKED_ROW
+from cyxla.xla.cpu.kernel.sum_order import MAX_UNBLOCKED_ROW, block_length
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, BLOCK_START, LoopNest, table_definition
 from cyxla.xla.cpu.loops.iteration_boxes import Box
 from cyxla.xla.cpu.loops.loop_ir import Reads
 from cyxla.xla.cpu.loops.nodes import Load
 
 MAX_UNBLOCKED_TRIP = MAX_UNBLOCKED_ROW  # an innermost loop of up to this trip count is not blocked
-BLOCK_LENGTH = 1024  # approximate trip count of a block of longer loops
 
 _EMPTY_KERNEL = """static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {
   return CYX_OK;
@@ -256,13 +255,6 @@ class Blocks:
         if self.tail and self.overlap:
             return f"{self.name} < {self.full} ? {self.name} * {self.length} : {self.trip - self.length}"
         return f"{self.name} * {self.length}"
-
-
-def block_length(extent: int) -> int:
-    """Return the block length for a long loop: a divisor of its extent, if there is one of suitable size."""
-    divisors = [d for d in range(256, MAX_UNBLOCKED_TRIP + 1) if extent % d == 0]
-    preferred = [d for d in divisors if d % 64 == 0] or [d for d in divisors if d % 16 == 0] or divisors
-    return min(preferred, key=lambda d: (abs(d - BLOCK_LENGTH), d), default=BLOCK_LENGTH)
 
 
 def _level(writer: CWriter, nests: Sequence[LoopNest], i: int, head: str, blocks: Sequence[Blocks]) -> None:

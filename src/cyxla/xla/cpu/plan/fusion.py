@@ -15,7 +15,8 @@ from typing import TypeAlias
 
 from cyxla.xla.cpu.emitters import fusible
 from cyxla.xla.cpu.kernel import cost
-from cyxla.xla.cpu.kernel.groups import CONTRACTIONS, MOVEMENT, ROOTS, Group, GroupKind, is_loopable, is_static, prefix
+from cyxla.xla.cpu.kernel.cumulative_windows import prefix
+from cyxla.xla.cpu.kernel.groups import CONTRACTIONS, MOVEMENT, ROOTS, Group, GroupKind, is_loopable, is_static
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.kernel.values import is_forwarding, leaves, resolve
 from cyxla.xla.cpu.plan.masks import mask_of

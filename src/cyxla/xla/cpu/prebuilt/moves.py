@@ -19,7 +19,7 @@ def text(_: Level) -> str:
 
 def _function(size: int) -> str:
     name = f"move_{size}"
-    call = f"(void)begin; (void)end; return {name}_run(CYX_NUMBERS(bufs), bufs);"
+    call = f"return {name}_run(CYX_NUMBERS(bufs), bufs, begin, end);"
     return (
         instantiate("strided_copy.h", COPY_PREFIX=name, COPY_BYTES=size, COPY_MAX_RANK=MAX_RANK)
         + f"{KERNEL[0]} CYX_PREBUILT({name})({KERNEL[1]}) {{ {call} }}\n"

@@ -21,9 +21,12 @@ from cyxla._native import kernels as library
 from cyxla.types import ElementType, Kind, Shape, row_major
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.kernel import cost, machine, prebuilt_numbers
+from cyxla.xla.cpu.kernel.cumulative_windows import prefix
 from cyxla.xla.cpu.kernel.sum_order import MAX_UNBLOCKED_ROW, MIN_ROW_LENGTH, PART_NS
 from cyxla.xla.cpu.native.library import Library
+from cyxla.xla.cpu.prebuilt import reduction_calls
 from cyxla.xla.cpu.prebuilt.forms import BLOCK, LANED, MAX_RANK, OPCODES, TYPES, Form
+from cyxla.xla.cpu.prebuilt.reduction_calls import ReductionCall, Sizes
 from cyxla.xla.cpu.run import signature
 from cyxla.xla.cpu.run.executable import CpuExecutable, Manifest
 from cyxla.xla.hlo import HloModule, Instruction
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
 
 TASK: Final = 1 << 15  # elements of an element-wise operation that are one task
 BYTE_NS: Final = 0.1  # ns of a byte that is moved; assumed: it bounds the programs that run without compilation
+SCAN_NS: Final = 0.5  # ns of an element of a scan, assumed
 MAX_IOTA_BYTES: Final = 1 << 24  # bytes of an iota, which becomes a constant
 # Rounded once or not at all: passes that fold them on constants get the same bits as kernels.
 _EXACT: Final = frozenset({"add", "subtract", "negate", "compare", "select", "convert", "real", "imag", "complex"})
@@ -52,7 +56,7 @@ class NotCoveredError(Exception):
 class PrebuiltExecutable(CpuExecutable):
     """Executable of platform cpu that calls only prebuilt functions."""
 
-    tier = "kernels"
+    tier, exact = "kernels", True
 
     def bind(self, arguments: Mapping[int | str, Any]) -> CpuExecutable:
         """Fix some arguments; see `Executable.bind`. The program is not specialised."""
@@ -63,7 +67,7 @@ class PrebuiltExecutable(CpuExecutable):
         """Return one kernel for each prebuilt function and shape."""
         from cyxla.xla.service.explanation import Explanation, instruction_reports
 
-        writer = _RecordingWriter(self._module, inf, prebuilt_numbers.suffix() or "")
+        writer = _RecordingWriter(self._module, inf, prebuilt_numbers.suffix() or "", exact=self.exact)
         writer.write()
         names = {number: name.rpartition("_")[0] for name, number in library.numbers.items()}
         calls = [(names[number], ins) for number, ins in writer.calls]
@@ -82,8 +86,9 @@ class PrebuiltExecutable(CpuExecutable):
 
 
 def prebuilt_program(
-    module: HloModule, options: CompileOptions, max_ns: float, kind: type[PrebuiltExecutable] = PrebuiltExecutable
-) -> PrebuiltExecutable:
+    module: HloModule, options: CompileOptions, max_ns: float, kind: type[PrebuiltExecutable] = PrebuiltExecutable,
+    *, exact: bool = True,
+) -> PrebuiltExecutable:  # fmt: skip
     """Return the executable of a program.
 
     Parameters
@@ -96,6 +101,8 @@ def prebuilt_program(
         Limit of the estimated time of a call in ns.
     kind : type
         Class of the executable.
+    exact : bool
+        Whether results must have the bits of native code; without a C compiler there is none.
 
     Raises
     ------
@@ -107,7 +114,7 @@ def prebuilt_program(
         raise NotCoveredError("options that are for native code")
     if not all(p.shape.is_array for p in module.parameters):
         raise NotCoveredError("arguments that are no arrays")
-    writer = _Writer(module, max_ns, suffix)
+    writer = _Writer(module, max_ns, suffix, exact=exact)
     writer.write()
     manifest = Manifest(
         arena_bytes=writer.arena_bytes,
@@ -136,8 +143,8 @@ class _Writer:
         Constants in the order of their buffers.
     """
 
-    def __init__(self, module: HloModule, max_ns: float, suffix: str) -> None:
-        self.module, self.max_ns, self._suffix = module, max_ns, suffix
+    def __init__(self, module: HloModule, max_ns: float, suffix: str, *, exact: bool = True) -> None:
+        self.module, self.max_ns, self._suffix, self.exact = module, max_ns, suffix, exact
         self.current = module.entry.root  # instruction of the steps that are being written
         self.cost, self.arena_bytes = 0.0, 0
         self.constants: list[tuple[Shape, np.ndarray[Any, Any]]] = []
@@ -193,7 +200,7 @@ class _Writer:
             self.source[ins] = self.source[operands[0]] if is_view else ins
             if self._may_be_constant(ins):
                 self.maybe_constant.add(ins)
-            if operands and self.maybe_constant.issuperset(operands):
+            if self.exact and operands and self.maybe_constant.issuperset(operands):
                 _check_folded(ins)
             for o in operands:
                 last[self.source[o]] = index
@@ -297,7 +304,7 @@ class _Writer:
         operands, opcode, source, buffer = ins.operands, ins.opcode, self.source, self.buffer
         types = tuple([o.shape.dtype for o in operands])
         function, ns = _find_form(opcode, ins.shape.dtype, types, ins.attrs.get("direction", ""), self._suffix)
-        if opcode == "power" and operands[1] in self.maybe_constant:
+        if self.exact and opcode == "power" and operands[1] in self.maybe_constant:
             raise NotCoveredError("powers that the passes multiply out")
         steps = [0 if o in self.uniform else 1 for o in operands]
         count = 1 if ins in self.uniform else ins.shape.size
@@ -374,27 +381,90 @@ class _Writer:
         if len(ins.operands) != 2 or not reduced:
             raise NotCoveredError("a reduction of several arrays, or along no dimension")
         operand, start = ins.operands
-        if _is_inexact(ins) and combiner(ins.called[0]) in LANED:
+        name = combiner(ins.called[0])
+        function = self._function(f"reduce_{name}_{dtype}")
+        is_sum = dtype.is_float and name in LANED
+        if is_sum and self.exact:
             self._check_sum(ins)
-        function = self._function(f"reduce_{combiner(ins.called[0])}_{dtype}")
-        dims = operand.shape.dims
-        order = [d for d in range(len(dims)) if d not in reduced]
-        insert_at = next((k for k, d in enumerate(order) if d > min(reduced)), len(order))
-        order[insert_at:insert_at] = sorted(reduced)
-        strides, source = self._read_strides(operand), self._buffer_of(operand)
-        if order != list(range(len(dims))) or not self._is_materialised(operand):
-            transposed = self._temporary(_align(operand.shape.nbytes))
-            sorted_dims = [dims[d] for d in order]
-            self._move(
-                (source, transposed), dtype.itemsize, sorted_dims, [strides[d] for d in order], _strides_of(sorted_dims)
-            )
-            source = transposed
-        sizes = [
-            prod(dims[d] for d in group) for group in (order[:insert_at], reduced, order[insert_at + len(reduced) :])
-        ]
-        buffers = (source, self._buffer_of(start), self._allocate(ins))
+        sizes = self._sizes(operand.shape.dims, reduced)
+        sum_parts = 1 if self.exact or not is_sum else reduction_calls.sum_parts(ins, sizes)
+        source, sizes = self._adjacent(ins, sizes, is_sum=is_sum)
+        ns = operand.shape.size * scalar.cost("maximum", dtype)
+        if dtype.is_complex:
+            calls = [ReductionCall([*sizes], 1)]
+        elif is_sum:
+            calls = reduction_calls.sums(sizes, sum_parts, ns)
+        else:
+            calls = reduction_calls.reductions(sizes, ns)
+        partial = reduction_calls.partial_results(calls, sizes)
+        parts = self._temporary(_align(partial * dtype.itemsize)) if partial else 0
+        target = self._allocate(ins)
         if ins.shape.size:
-            self._call(function, 1, buffers, sizes, operand.shape.size * scalar.cost("maximum", dtype) * 4)
+            for call in calls:
+                to = target if call is calls[-1] else parts
+                self._call(function, call.tasks, (source, self._buffer_of(start), to), call.numbers, ns)
+                source, ns = parts, partial * scalar.cost("maximum", dtype)
+
+    @staticmethod
+    def _sizes(dims: Sequence[int], reduced: Sequence[int]) -> Sizes:
+        """Return the sizes before the first reduced dimension, of those that are, and of the others."""
+        first = min(reduced)
+        others = [d for d in range(len(dims)) if d not in reduced]
+        return Sizes(
+            prod(dims[d] for d in others if d < first),
+            prod(dims[d] for d in reduced),
+            prod(dims[d] for d in others if d > first),
+        )
+
+    def _adjacent(self, ins: Instruction, sizes: Sizes, *, is_sum: bool) -> tuple[int, Sizes]:
+        """Return the buffer of the operand of a reduction with adjacent reduced dimensions, and the sizes there.
+
+        The operand is copied if it has these elsewhere or is no array in memory. The columns of a sum of floats become
+        rows where native code runs along strided rows.
+        """
+        operand, reduced = ins.operands[0], ins.attrs["dimensions"]
+        dims, strides = operand.shape.dims, self._read_strides(operand)
+        others = [d for d in range(len(dims)) if d not in reduced]
+        before = [d for d in others if d < min(reduced)]
+        behind = [d for d in others if d > min(reduced)]
+        order = [*before, *sorted(reduced), *behind]
+        if is_sum and sizes.inner > 1 and reduction_calls.is_along_rows(sizes):
+            order, sizes = [*before, *behind, *sorted(reduced)], Sizes(sizes.outer * sizes.inner, sizes.reduced, 1)
+        if order == list(range(len(dims))) and self._is_materialised(operand):
+            return self._buffer_of(operand), sizes
+        copied = self._temporary(_align(operand.shape.nbytes))
+        sorted_dims = [dims[d] for d in order]
+        self._move(
+            (self._buffer_of(operand), copied), ins.shape.dtype.itemsize, sorted_dims, [strides[d] for d in order],
+            _strides_of(sorted_dims),
+        )  # fmt: skip
+        return copied, sizes
+
+    def reduce_window(self, ins: Instruction) -> None:
+        """Call a scan of `prebuilt.reductions`."""
+        scanned = prefix(ins)
+        is_same_shape = len(ins.operands) == 2 and ins.shape.dims == ins.operands[0].shape.dims
+        if scanned is None or scanned.backward or not is_same_shape:
+            raise NotCoveredError("a window that is no scan from the start")
+        operand, start = ins.operands
+        dtype, dims = ins.shape.dtype, ins.shape.dims
+        function = self._function(f"scan_{combiner(ins.called[0])}_{dtype}")
+        source, sizes = self._adjacent_scan(operand, dims, scanned.dimension)
+        ns = ins.shape.size * (scalar.cost("maximum", dtype) + SCAN_NS)
+        call = reduction_calls.scan(sizes, ns)
+        target = self._allocate(ins)
+        if ins.shape.size:
+            self._call(function, call.tasks, (source, self._buffer_of(start), target), call.numbers, ns)
+
+    def _adjacent_scan(self, operand: Instruction, dims: Sequence[int], axis: int) -> tuple[int, Sizes]:
+        sizes = Sizes(prod(dims[:axis]), dims[axis], prod(dims[axis + 1 :]))
+        if self._is_materialised(operand):
+            return self._buffer_of(operand), sizes
+        copied = self._temporary(_align(operand.shape.nbytes))
+        self._move(
+            (self._buffer_of(operand), copied), operand.shape.dtype.itemsize, dims, [0] * len(dims), _strides_of(dims)
+        )
+        return copied, sizes
 
     def _check_sum(self, ins: Instruction) -> None:
         """Raise unless native code sums in the order of the elements, lane by lane."""
@@ -462,15 +532,17 @@ class _Writer:
         if len(loops) > MAX_RANK:
             raise NotCoveredError(f"a move of {len(loops)} dimensions")
         function = self._function(f"move_{size}")
-        numbers = [read_start, write_start, len(loops), *(n for loop in loops for n in loop)]
-        self._call(function, 1, buffers, numbers, prod(dims) * (0.5 + size * BYTE_NS))
+        ns = prod(dims) * (0.5 + size * BYTE_NS)
+        tasks = cost.tasks(ns, loops[0][0])
+        numbers = [read_start, write_start, len(loops), tasks, *(n for loop in loops for n in loop)]
+        self._call(function, tasks, buffers, numbers, ns)
 
 
 class _RecordingWriter(_Writer):
     """Writer that notes the prebuilt function and the instruction of each call."""
 
-    def __init__(self, module: HloModule, max_ns: float, suffix: str) -> None:
-        super().__init__(module, max_ns, suffix)
+    def __init__(self, module: HloModule, max_ns: float, suffix: str, *, exact: bool = True) -> None:
+        super().__init__(module, max_ns, suffix, exact=exact)
         self.calls: list[tuple[int, Instruction]] = []
 
     def _call(self, function: int, tasks: int, buffers: Sequence[int], numbers: Sequence[int], ns: float) -> None:
@@ -555,4 +627,5 @@ _WRITERS: Final[Mapping[str, Callable[[_Writer, Instruction], None]]] = {
     "parameter": _Writer.parameter, "constant": _Writer.constant, "iota": _Writer.iota,
     "transpose": _Writer.transpose, "broadcast": _Writer.broadcast, "reverse": _Writer.reverse,
     "slice": _Writer.slice, "concatenate": _Writer.concatenate, "pad": _Writer.pad, "reduce": _Writer.reduce,
+    "reduce-window": _Writer.reduce_window,
 }  # fmt: skip

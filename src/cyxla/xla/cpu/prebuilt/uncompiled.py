@@ -9,7 +9,7 @@ import warnings
 from dataclasses import replace
 from functools import cache
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -34,14 +34,27 @@ _PREBUILT: Final = frozenset({
 _LONGEST: Final = 100
 
 
-def without_compiler(module: HloModule, options: CompileOptions) -> Executable:
-    """Return the executable of a program if there is no C compiler."""
-    return _steps(module, options) or _kernels(module, options) or UncompiledExecutable(module, options)
+def without_compiler(module: HloModule, options: CompileOptions, *, warn: bool = True) -> Executable:
+    """Return the executable of a program if there is no C compiler.
+
+    Parameters
+    ----------
+    module : HloModule
+        Verified module.
+    options : CompileOptions
+        Options as for native code.
+    warn : bool
+        Whether to warn here of a program that will be evaluated; its first call warns otherwise.
+    """
+    executable = _steps(module, options) or _kernels(module, options)
+    if executable is None and warn:
+        _warn()
+    return executable or UncompiledExecutable(module, options)
 
 
 def _steps(module: HloModule, options: CompileOptions) -> PrebuiltExecutable | None:
     try:
-        return prebuilt_program(module, options, inf, SteppedExecutable)
+        return prebuilt_program(module, options, inf, SteppedExecutable, exact=False)
     except NotCoveredError:
         return None
 
@@ -71,6 +84,8 @@ def _kernels(module: HloModule, options: CompileOptions) -> PrebuiltExecutable |
 class SteppedExecutable(PrebuiltExecutable):
     """Executable of operations that are all prebuilt."""
 
+    exact = False
+
     def explain(self) -> str:
         """Describe the execution of the program, and ways to make it faster."""
         return f"{NO_COMPILER}: {super().explain()}\nfor native code, {COMPILER_HINT}"
@@ -98,9 +113,10 @@ class UncompiledExecutable(EvaluatedExecutable):
 
     platform = "cpu"
 
-    def __init__(self, module: HloModule, options: CompileOptions) -> None:
-        super().__init__(module, options)
+    def __call__(self, *args: Any, out: Any = None) -> Any:
+        """Evaluate; see `Executable`."""
         _warn()
+        return super().__call__(*args, out=out)
 
     def explain(self) -> str:
         """Describe the execution of the program, and ways to make it faster."""

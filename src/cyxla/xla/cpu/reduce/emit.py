@@ -14,9 +14,10 @@ from cyxla.types import Shape
 from cyxla.xla.cpu.c import scalar_computation
 from cyxla.xla.cpu.emitters import emits_group, fusible
 from cyxla.xla.cpu.kernel import cost
-from cyxla.xla.cpu.kernel.groups import Group, GroupKind, prefix
+from cyxla.xla.cpu.kernel.cumulative_windows import prefix
+from cyxla.xla.cpu.kernel.groups import Group, GroupKind
 from cyxla.xla.cpu.kernel.kernel import KernelKind, Step, Value
-from cyxla.xla.cpu.kernel.sum_order import MAX_PARTS, MIN_ROW_LENGTH, PART_NS
+from cyxla.xla.cpu.kernel.sum_order import COLUMN_BLOCK, MAX_PARTS, MIN_ROW_LENGTH, PART_NS
 from cyxla.xla.cpu.kernel.temporaries import temporary
 from cyxla.xla.cpu.kernel.values import own_leaves
 from cyxla.xla.cpu.loops.elementwise import describe
@@ -26,7 +27,7 @@ from cyxla.xla.cpu.loops.loop_kernel import MAX_UNBLOCKED_TRIP, Blocks, KernelFr
 from cyxla.xla.cpu.loops.nodes import Node
 from cyxla.xla.cpu.reduce.accumulators import Accumulator, accumulator
 from cyxla.xla.cpu.reduce.arg_reductions import is_arg_reduction
-from cyxla.xla.cpu.reduce.loops import COLUMN_BLOCK, by_columns, by_lanes, by_rows, choose_style, emit_part
+from cyxla.xla.cpu.reduce.loops import by_columns, by_lanes, by_rows, choose_style, emit_part
 from cyxla.xla.cpu.reduce.problem import Problem, lower_problem
 from cyxla.xla.cpu.reduce.scans import scan_step
 from cyxla.xla.cpu.reduce.small_windows import is_small, window_step

@@ -10,7 +10,7 @@ from cyxla.xla.cpu.c import scalar, scalar_computation
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.carried_products import barrier_if, combiner_carries_product
-from cyxla.xla.cpu.kernel.sum_order import MIN_ROW_LENGTH
+from cyxla.xla.cpu.kernel.sum_order import COLUMN_BLOCK, GROUP_STEPS, MIN_ROW_LENGTH, ROW_STEPS
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, Level, LoopNest
 from cyxla.xla.cpu.loops.index_map import Atom, Loop
 from cyxla.xla.cpu.loops.live_loops import LIVE_BLOCK
@@ -29,9 +29,6 @@ from cyxla.xla.cpu.reduce.problem import PART, Lowered
 from cyxla.xla.cpu.reduce.rows.passes import MAX_UNROLLED, effort, write_lanes
 
 MIN_LANES_EXTENT = 128  # shorter rows of an arg-reduction use no lanes: merging these takes longer
-COLUMN_BLOCK = 1024  # columns whose accumulators fit L1 with a row of the operand; it bounds the parts of a sum
-_UNROLL = 8
-_GROUP_ROWS = 64
 _LANES = 64  # lanes of an arg-reduction
 _SMALL_BODY = 6  # nodes; bodies of up to this size are unrolled
 
@@ -348,7 +345,7 @@ def _unroll(lowered: Lowered) -> int:
     is_small = body <= _SMALL_BODY and len(acc.variables) == 1
     is_costly = any(isinstance(n, Apply) and flops(n) > cost.CHEAP_FLOPS for n in lowered.before)
     rows = lowered.reduced[-1][1]
-    return next((u for u in (_UNROLL, 4) if rows % u == 0), 1) if is_small and not is_costly else 1
+    return next((u for u in ROW_STEPS if rows % u == 0), 1) if is_small and not is_costly else 1
 
 
 @dataclass(frozen=True)
@@ -376,7 +373,7 @@ def _column(lowered: Lowered, nest: LoopNest, epilogue: LoopNest, writer: CWrite
     if last in live and column.step > 1:
         live[last] = f"cyx_live_steps({live[last]}, 0, {column.step}, {rows})"
     ranges = _ranges([*counters[:-1], (counters[-1][0], rows)], column.parts, live)
-    is_grouped = acc.lanes > 0 and counters[-1][1] > _GROUP_ROWS * column.step
+    is_grouped = acc.lanes > 0 and counters[-1][1] > GROUP_STEPS * column.step
     for i, (name, low, high) in enumerate(ranges):
         is_last = i == len(ranges) - 1
         if is_last and is_grouped:
@@ -404,9 +401,9 @@ def _column(lowered: Lowered, nest: LoopNest, epilogue: LoopNest, writer: CWrite
 def _open_group(writer: CWriter, acc: Accumulator, column: _Column, low: str, high: str) -> tuple[str, str]:
     """Open a loop over groups of rows with totals of their own, so that few small elements meet a large total."""
     ((c_type, unit),) = acc.variables
-    writer.line(f"for (int64_t start = {low}; start < {high}; start += {_GROUP_ROWS}) {{")
+    writer.line(f"for (int64_t start = {low}; start < {high}; start += {GROUP_STEPS}) {{")
     writer.open()
-    writer.line(f"const int64_t end = start + {_GROUP_ROWS} < {high} ? start + {_GROUP_ROWS} : {high};")
+    writer.line(f"const int64_t end = start + {GROUP_STEPS} < {high} ? start + {GROUP_STEPS} : {high};")
     writer.line(f"{c_type} group[{column.trip}] __attribute__((aligned(64)));")
     writer.line(f"for (int k = 0; k < {column.trip}; ++k) group[k] = {unit};")
     return "start", "end"

@@ -9,7 +9,8 @@ from cyxla.xla.cpu.c import scalar, scalar_computation
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.carried_products import barrier_if, combiner_carries_product
-from cyxla.xla.cpu.kernel.groups import Group, Prefix
+from cyxla.xla.cpu.kernel.cumulative_windows import Prefix
+from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import KernelKind, Step, Value
 from cyxla.xla.cpu.loops.elementwise import describe
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, Level, LoopNest, collapse, reachable

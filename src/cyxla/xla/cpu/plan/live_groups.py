@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
-from cyxla.xla.cpu.kernel.groups import Group, GroupKind, Live, prefix
+from cyxla.xla.cpu.kernel.cumulative_windows import prefix
+from cyxla.xla.cpu.kernel.groups import Group, GroupKind, Live
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.kernel.values import leaf_indices, leaves
 from cyxla.xla.cpu.plan.live_rows import LiveRows

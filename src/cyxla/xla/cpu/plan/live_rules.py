@@ -8,7 +8,8 @@ from itertools import pairwise
 from math import prod
 from typing import TypeAlias
 
-from cyxla.xla.cpu.kernel.groups import Live, prefix
+from cyxla.xla.cpu.kernel.cumulative_windows import prefix
+from cyxla.xla.cpu.kernel.groups import Live
 from cyxla.xla.cpu.kernel.values import FORWARDING, resolve
 from cyxla.xla.cpu.plan.masks import fill_of, mask_of
 from cyxla.xla.hlo import OPCODES, Instruction

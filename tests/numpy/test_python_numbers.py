@@ -89,3 +89,8 @@ def test_numpys_numbers_wrap_as_in_numpy():
     with np.errstate(over="ignore"):
         assert f(np.int64(2**33)) == np.int64(2**33) * np.int64(2**33)
     assert f(np.array([2**33]))[0] == 0
+
+
+def test_several_lambdas_on_one_line_are_told_apart():
+    functions = [lambda a, b: a + b, lambda a, b: a * b, lambda a, b: a < b]
+    assert [cyxla.jit(f, platform="interpreter")(3, 4) for f in functions] == [7, 12, True]

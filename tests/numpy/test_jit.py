@@ -329,7 +329,7 @@ def test_invalid_arguments(name):
 ])  # fmt: skip
 def test_unsupported_constants(constant):
     for use in (lambda x: constant + x, lambda x: x * constant, lambda x: np.concatenate([x, constant])):
-        with pytest.raises((cyxla.errors.DTypeError, cyxla.errors.UnimplementedError)):
+        with pytest.raises((cyxla.errors.TraceError, cyxla.errors.DTypeError, cyxla.errors.UnimplementedError)):
             jit(use)(np.ones(1))
 
 

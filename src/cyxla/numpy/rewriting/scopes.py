@@ -76,6 +76,8 @@ def origin_of(value: Any) -> Origin:
 
 def is_called(value: Any) -> bool:
     """Return True if calls of a function are made through `Hooks.call`."""
+    if not callable(value):
+        return False
     try:
         if value in SUBSTITUTES:
             return True

@@ -97,6 +97,7 @@ FLAGS: Final[Mapping[str, Flag]] = {
     "CC": Flag(str, "", "C compiler, with arguments if need be; `none` uses none; empty searches for one"),
     "COMPILE_TIMEOUT": Flag(_positive, 600, "limit on the seconds that the C compiler takes for one file"),
     "DISABLE_HLO_PASSES": Flag(_names, (), "names of HLO passes to skip, separated by commas"),
+    "DISABLE_JIT": Flag(_bool, False, "run jitted functions that are not compiled yet as plain Python"),
     "DUMP": Flag(str, "", "folder to dump each program into, after every pass, with its C and its plan"),
     "FALLBACK": Flag(
         _fallback,

@@ -282,7 +282,7 @@ def lower(
         returned, effects = _with_effects(returned, containers, outside, open_sizes)
         if outside is not None:
             inputs += [_Input(h.array, h.op, h.text) for h in outside.hidden]
-            passed += [*sizes, *[h.array for h in outside.hidden]]
+            passed += [h.array for h in outside.hidden]
         arrays, tree = _results(returned, passed, outside, trace, keep_order=keep_order)
         layouts = [layout_of(a) if keep_order else ROW_MAJOR_RESULT for a in arrays]
         values = [_to_memory_order(value_of(a), layout) for a, layout in zip(arrays, layouts, strict=True)]

@@ -81,8 +81,8 @@ A compiled function gives what the plain function gives, written arguments and c
 * Arrays among the arguments are written in place where possible: without a copy if they are contiguous and the program
   cannot fail, else through a temporary. An exception leaves them as they were. Where a written array is read-only or
   shares memory with another one, the plain function runs.
-* Lists, dicts and dataclasses among the arguments (`d["k"] = v`, `lst.append(v)`, `obj.attr = v`) are changed after each
-  run. Such calls take some microseconds more.
+* Lists, dicts and dataclasses among the arguments (`d["k"] = v`, `lst.append(v)`, `obj.attr = v`) are changed after
+  each run. Such calls take some microseconds more.
 * Arrays from globals, closures and attributes are read at every call, without a copy, and written as arguments are.
   Numbers, texts, functions and objects from there are compared at every call, in C: the function is traced again if one
   of them has changed. A number that changes becomes an argument of the program. Assignments to them (`global n`,

@@ -61,7 +61,7 @@ from cyxla.numpy.tracing.needed_values import NeededValue
 from cyxla.numpy.tracing.sized_array import TooLargeError
 from cyxla.numpy.tracing.static_keys import static_key
 from cyxla.numpy.tracing.trace import current, require_current, user_line, warn_user
-from cyxla.numpy.tracing.traced_array import as_traced
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 from cyxla.numpy.tracing.user_frames import trim_traceback
 from cyxla.xla.client import platforms as _platforms
 from cyxla.xla.service import CompileOptions, LocalService

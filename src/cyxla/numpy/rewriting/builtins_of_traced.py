@@ -92,8 +92,8 @@ def _complex(*args: Any) -> Any:
     if not any(map(_is_number, args)):
         return complex(*args)
     real, imaginary = (*args, 0)[:2]
-    total = python_number(as_traced(real), complex)
-    return total + 1j * python_number(as_traced(imaginary), complex) if len(args) > 1 else total
+    total: Any = python_number(as_traced(real), complex)
+    return total + _np.multiply(1j, python_number(as_traced(imaginary), complex)) if len(args) > 1 else total
 
 
 def _bool(*args: Any) -> Any:

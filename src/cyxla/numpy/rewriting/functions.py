@@ -7,16 +7,18 @@ from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from cyxla.forking import new_lock
 from cyxla.numpy.rewriting.build import HOOKS
 from cyxla.numpy.rewriting.hooks import Hooks
 from cyxla.numpy.rewriting.names import Names
-from cyxla.numpy.rewriting.scopes import NameOrigins, is_user_function
+from cyxla.numpy.rewriting.scopes import NameOrigins, has_python_code, package_of
 from cyxla.numpy.rewriting.source import definition_of, innermost, scope_of
 from cyxla.numpy.rewriting.transform import Transformer
 from cyxla.numpy.state.scope import Scope
 
 _rewritten: WeakKeyDictionary[FunctionType, FunctionType] = WeakKeyDictionary()
-_codes: dict[CodeType, CodeType | None] = {}
+_codes: dict[Any, CodeType | None] = {}
+_lock = new_lock()  # Python 3.11 counts the depth of a syntax tree for all threads together
 
 
 def rewritten(function: Any) -> Any:
@@ -24,7 +26,7 @@ def rewritten(function: Any) -> Any:
     if isinstance(function, MethodType):
         made = rewritten(function.__func__)
         return function if made is function.__func__ else MethodType(made, function.__self__)
-    if not is_user_function(function):
+    if not has_python_code(function):
         return function
     made = _rewritten.get(function)
     if made is None:
@@ -34,19 +36,29 @@ def rewritten(function: Any) -> Any:
 
 def _rewrite(function: FunctionType) -> FunctionType:
     code = function.__code__
-    if code not in _codes:
-        _codes[code] = _rewritten_code(function)
-    new = _codes[code]
+    key = _key(function)
+    with _lock:
+        if key not in _codes:
+            _codes[key] = _rewritten_code(function)
+    new = _codes[key]
     if new is None:
         return function
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
-    cells[HOOKS] = CellType(Hooks(Scope(function), rewritten))
+    cells[HOOKS] = CellType(Hooks(Scope(function), rewritten, package_of(function)))
     closure = tuple([cells[name] for name in new.co_freevars])
     made = FunctionType(new, function.__globals__, function.__name__, function.__defaults__, closure)
     made.__kwdefaults__ = function.__kwdefaults__
     made.__qualname__, made.__module__, made.__doc__ = function.__qualname__, function.__module__, function.__doc__
     made.__dict__.update(function.__dict__)
     return made
+
+
+def _key(function: FunctionType) -> Any:
+    """Return a key of functions with the same rewritten code: it depends on the kinds of the values from outside."""
+    code = function.__code__
+    origins = NameOrigins(function, frozenset())
+    kinds = tuple([origins.origin(name) for name in (*code.co_freevars, *code.co_names)])
+    return code, code.co_filename, id(function.__globals__), kinds
 
 
 def _rewritten_code(function: FunctionType) -> CodeType | None:
@@ -84,6 +96,9 @@ def _drop_defaults(arguments: ast.arguments) -> None:
             parameter.annotation = None
 
 
+_NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler)
+
+
 def _own_names(node: ast.AST) -> Names:
     """Return all names that a function, or one defined in it, binds and does not declare global."""
     found: set[str] = set()
@@ -93,9 +108,7 @@ def _own_names(node: ast.AST) -> Names:
             found.add(n.id)
         elif isinstance(n, ast.arg):
             found.add(n.arg)
-        elif (isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and n is not node) or (
-            isinstance(n, ast.ExceptHandler) and n.name
-        ):
+        elif isinstance(n, _NAMED) and n is not node and n.name:
             found.add(n.name)
         elif isinstance(n, ast.alias):
             found.add((n.asname or n.name).partition(".")[0])

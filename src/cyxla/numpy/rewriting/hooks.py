@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from types import BuiltinMethodType, FunctionType, MethodType
+from types import BuiltinMethodType, MethodType
 from typing import Any
 
 import numpy as np
@@ -33,13 +33,15 @@ class Hooks:
         Names of the function, and objects from outside as it sees them.
     rewrite : callable
         Function from a function of the user to the rewritten one.
+    package : str
+        Name of the package that the function belongs to.
     """
 
     errors = Exception
     slice = slice
 
-    def __init__(self, scope: Scope, rewrite: Callable[[FunctionType], Callable[..., Any]]) -> None:
-        self._scope, self._rewrite = scope, rewrite
+    def __init__(self, scope: Scope, rewrite: Callable[[Any], Any], package: str) -> None:
+        self._scope, self._rewrite, self._package = scope, rewrite, package
         self.read_name, self.write_name, self.delete_name = scope.read_name, scope.write_name, scope.delete_name
         self.read_attr, self.write_attr, self.delete_attr = scope.read_attr, scope.write_attr, scope.delete_attr
         self.read_item, self.write_item, self.delete_item = scope.read_item, scope.write_item, scope.delete_item
@@ -160,9 +162,9 @@ class Hooks:
             return substitute
         if isinstance(function, BuiltinMethodType) and isinstance(function.__self__, _CONTAINERS):
             return self._scope.method(function.__self__, function.__name__)
-        if isinstance(function, MethodType) and is_user_function(function.__func__):
+        if isinstance(function, MethodType) and is_user_function(function.__func__, self._package):
             return MethodType(self._rewrite(function.__func__), function.__self__)
-        return self._rewrite(function) if is_user_function(function) else function
+        return self._rewrite(function) if is_user_function(function, self._package) else function
 
 
 _CONTAINERS = (list, dict, set, deque)

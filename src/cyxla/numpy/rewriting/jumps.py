@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from cyxla.numpy.rewriting import build
 from cyxla.numpy.rewriting.names import has_own
@@ -121,8 +122,9 @@ class _Remover:
     def _branch(self, s: ast.If) -> Block:
         body, orelse = self.block(s.body), self.block(s.orelse)
         s.body, s.orelse = body.statements or [ast.Pass()], orelse.statements
-        s.side_ends = (body.ends and bool(body.flags), orelse.ends and bool(orelse.flags))  # type: ignore[attr-defined]
-        s.side_jumps = (bool(body.flags), bool(orelse.flags))  # type: ignore[attr-defined]
+        jumps = (bool(body.flags), bool(orelse.flags))
+        vars(s)["side_jumps"] = jumps
+        vars(s)["side_ends"] = (body.ends and jumps[0], orelse.ends and jumps[1])
         return Block([s], body.flags | orelse.flags, body.ends and orelse.ends)
 
     def _loop(self, s: ast.For | ast.While) -> Block:
@@ -135,13 +137,14 @@ class _Remover:
         s.body = body.statements
         if skip in body.flags:
             s.body = [*build.located([build.assign(skip, build.constant(False))], s.body[0]), *s.body]
-        s.exits = exits  # type: ignore[attr-defined]
+        vars(s)["exits"] = exits
         made = Block(flags=body.flags & {RETURNED})
         if stop in body.flags:
             made.statements.extend(build.located([build.assign(stop, build.constant(False))], s))
         made.statements.append(s)
         if exits and isinstance(s, ast.While):
-            s.test = build.located_expr(build.all_of([*[build.not_(build.name(f)) for f in exits], s.test]), s.test)
+            test = build.all_of([*[build.not_(build.name(f)) for f in exits], s.test])
+            s.test = cast(ast.expr, build.located_expr(test, s.test))
         elif exits:
             unless = ast.If(build.not_(build.any_of([build.name(f) for f in exits])), s.body, [])
             s.body = build.located([unless], s.body[0])
@@ -186,9 +189,10 @@ class _Remover:
 
 def _sides(s: ast.stmt) -> list[ast.stmt] | None:
     """Return the side of a branch that does not jump, if each path through the other side does."""
-    if not isinstance(s, ast.If) or not hasattr(s, "side_ends"):
+    facts = vars(s)
+    if not isinstance(s, ast.If) or "side_ends" not in facts:
         return None
-    (body_ends, orelse_ends), (body_jumps, orelse_jumps) = s.side_ends, s.side_jumps
+    (body_ends, orelse_ends), (body_jumps, orelse_jumps) = facts["side_ends"], facts["side_jumps"]
     if body_ends and not orelse_jumps:
         return s.orelse
     if orelse_ends and not body_jumps:

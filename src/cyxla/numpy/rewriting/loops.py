@@ -98,10 +98,9 @@ class Loop:
         self._give_up(error)
         return True
 
-    def result(self) -> tuple[Any, ...]:
-        """Return the values of the variables after the loop."""
-        assert self._state is not None
-        return self._state
+    def result(self, state: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the values of the variables after the loop, given those of Python's variables."""
+        return state if self._state is None else self._state
 
     # -- passes
 
@@ -343,7 +342,7 @@ class ForLoop(Loop):
         if not self._is_counted:
             return False
         count = self._source.length - self._first  # type: ignore[union-attr]
-        return count <= MOST_UNROLLED and count * recording.part.size <= MOST_UNROLLED_SIZE
+        return bool(count <= MOST_UNROLLED and count * recording.part.size <= MOST_UNROLLED_SIZE)
 
     def _emit_counted(self, recording: Recording) -> tuple[Any, ...]:
         count = (self._source.length - self._first) // self.plan.period  # type: ignore[union-attr]

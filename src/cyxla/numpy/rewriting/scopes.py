@@ -6,6 +6,7 @@ import ast
 import builtins
 from collections.abc import Iterator
 from enum import Enum, auto
+from sysconfig import get_paths
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -37,6 +38,7 @@ class NameOrigins:
 
     def __init__(self, function: FunctionType, own: Names) -> None:
         self.own = own
+        self.package = package_of(function)
         self._spaces = (_cells(function), function.__globals__, vars(builtins))
 
     def origin(self, name: str) -> Origin:
@@ -45,7 +47,7 @@ class NameOrigins:
             return Origin.OWN
         for space in self._spaces:
             if name in space:
-                return origin_of(space[name])
+                return origin_of(space[name], self.package)
         return Origin.OBJECT
 
     def value(self, name: str) -> Any:
@@ -65,17 +67,17 @@ def _contents(cell: Any) -> Iterator[Any]:
         return
 
 
-def origin_of(value: Any) -> Origin:
+def origin_of(value: Any, package: str) -> Origin:
     """Return the kind of a value from outside."""
     if isinstance(value, ModuleType):
         return Origin.MODULE
-    if is_called(value):
+    if is_called(value, package):
         return Origin.CALLED
     return Origin.PLAIN if callable(value) else Origin.OBJECT
 
 
-def is_called(value: Any) -> bool:
-    """Return True if calls of a function are made through `Hooks.call`."""
+def is_called(value: Any, package: str) -> bool:
+    """Return True if calls of a function by one of a package are made through `Hooks.call`."""
     if not callable(value):
         return False
     try:
@@ -83,12 +85,33 @@ def is_called(value: Any) -> bool:
             return True
     except TypeError:  # not hashable
         return False
-    return is_user_function(value)
+    return is_user_function(value, package)
 
 
-def is_user_function(value: Any) -> bool:
-    """Return True for a Python function of the user's program."""
-    return isinstance(value, FunctionType) and not is_internal(value.__code__.co_filename)
+def is_user_function(value: Any, package: str) -> bool:
+    """Return True for a Python function of the user's program, or of the package of the function that calls it."""
+    if not has_python_code(value):
+        return False
+    return not value.__code__.co_filename.startswith(_LIBRARIES) or package_of(value) == package
+
+
+def has_python_code(value: Any) -> bool:
+    """Return True for a function whose code is neither of this package, nor of NumPy, SciPy or Python itself."""
+    if not isinstance(value, FunctionType):
+        return False
+    file = value.__code__.co_filename
+    return not is_internal(file) and (not file.startswith(_STANDARD) or file.startswith(_INSTALLED))
+
+
+def package_of(function: FunctionType) -> str:
+    """Return the name of the package, or the module, that a function belongs to."""
+    return str(function.__globals__.get("__name__", "")).partition(".")[0]
+
+
+_PATHS = get_paths()
+_STANDARD = tuple({_PATHS["stdlib"], _PATHS["platstdlib"]})
+_INSTALLED = tuple({_PATHS["purelib"], _PATHS["platlib"]})
+_LIBRARIES = (*_STANDARD, *_INSTALLED)
 
 
 def root_of(node: ast.expr) -> ast.expr:

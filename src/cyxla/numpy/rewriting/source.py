@@ -8,7 +8,7 @@ import inspect
 import linecache
 from functools import reduce
 from types import CodeType, FunctionType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 Function = ast.FunctionDef | ast.Lambda
 FUTURE_FLAGS = reduce(int.__or__, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names), 0)
@@ -108,7 +108,8 @@ def _compiled(node: Function, code: CodeType, flags: int) -> CodeType | None:
     if isinstance(node, ast.Lambda):
         inner = ast.copy_location(ast.Return(node), node)
     else:
-        inner = ast.FunctionDef(**{**_fields(node), "decorator_list": [], "returns": None})
+        fields: dict[str, Any] = {**_fields(node), "decorator_list": [], "returns": None}
+        inner = ast.FunctionDef(**fields)
     outer = scope_of(inner, code.co_freevars)
     try:
         module = compile(ast.fix_missing_locations(outer), code.co_filename, "exec", flags, dont_inherit=True)

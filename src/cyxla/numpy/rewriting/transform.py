@@ -182,7 +182,7 @@ class Transformer(ast.NodeTransformer):
         return [
             build.assign(driver, start),
             ast.For(ast.Name(item, ast.Store()), of, inside, [], None),
-            build.assign_all(names, build.method(of, "result")),
+            build.assign_all(names, build.method(of, "result", state)),
         ]
 
     def _stored(self, body: Sequence[ast.stmt]) -> list[str]:
@@ -292,7 +292,7 @@ class Transformer(ast.NodeTransformer):
             return ast.Call(_attribute(build.name(build.HOOKS), "slice"), bounds, [])
         if isinstance(node, ast.Tuple):
             return ast.Tuple([self._key(e) for e in node.elts], ast.Load())
-        return self.visit(node)
+        return cast(ast.expr, self.visit(node))
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         """Transform an augmented assignment to a name or an attribute from outside."""
@@ -385,7 +385,7 @@ class Transformer(ast.NodeTransformer):
         value = self.scope.value(module)
         for attribute in _attributes(function):
             value = getattr(value, attribute, None)
-        return is_called(value)
+        return is_called(value, self.scope.package)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         """Transform a conditional expression."""
@@ -482,7 +482,7 @@ def _is_python_test(node: ast.expr) -> bool:
 
 def _written_root(node: ast.Subscript | ast.AugAssign | ast.Call) -> ast.Name | None:
     """Return the name of the object that an expression may write to."""
-    target: ast.expr = node
+    target: ast.expr
     if isinstance(node, ast.Call):
         if not isinstance(node.func, ast.Attribute) or node.func.attr not in _WRITING_METHODS:
             return None
@@ -491,6 +491,8 @@ def _written_root(node: ast.Subscript | ast.AugAssign | ast.Call) -> ast.Name | 
         target = node.target
     elif isinstance(node.ctx, ast.Load):
         return None
+    else:
+        target = node
     root = root_of(target)
     return root if isinstance(root, ast.Name) else None
 

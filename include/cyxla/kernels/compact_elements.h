@@ -58,7 +58,7 @@ typedef uint16_t PACK(halves) __attribute__((vector_size(2 * PACK_LANES)));
 /* Store the selected elements of a word at `out`, where 64 have room; return their number. */
 static inline int64_t PACK(word)(const PACK_ITEM *in, int64_t first, uint64_t word, PACK_ITEM *out) {
   int64_t at = 0;
-  (void)in;
+  (void)in, (void)order;
   for (int k = 0; k < 64; k += PACK_LANES) {
     const PACK_MASK mask = (PACK_MASK)(word >> k);
 #if PACK_INDICES
@@ -93,7 +93,7 @@ static inline void PACK(fill)(uint64_t *table) {
 /* Store the selected ones of the eight elements from `i` on at `out`, where eight have room. */
 static inline void PACK(eight)(const PACK_ITEM *in, int64_t i, const uint64_t *table, uint8_t mask, PACK_ITEM *out) {
   const PACK(bytes) order = (PACK(bytes))(PACK(pair)){(long long)table[mask], 0};
-  (void)in;
+  (void)in, (void)order;
 #if PACK_INDICES && PACK_BYTES == 4
   *(PACK(ints_at) *)out = (PACK(ints))__builtin_ia32_pmovzxbd256(order) + (int)i;
 #elif PACK_INDICES

@@ -14,8 +14,8 @@
  *   REDUCE_COMBINE(x, y)  the combiner
  *
  * The numbers: the dimensions; parts of the middle one, which are the last dimension of the result; 1 to combine with
- * the initial value, else 0; tasks; elements of a block of a row, or 0 for columns; rows of which a part has a multiple,
- * and rows of a group of columns. Buffers: the operand, the initial value, the result.
+ * the initial value, else 0; tasks; elements of a block of a row, or 0 for columns; rows of which a part has a
+ * multiple, and rows of a group of columns. Buffers: the operand, the initial value, the result.
  */
 #include "../abi.h"
 #include "../compiler.h"

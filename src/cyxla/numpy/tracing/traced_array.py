@@ -28,8 +28,9 @@ from cyxla.xla.hlo.builder import functions as xla
 _USED_AS_INDEX = "be used as an index or a size"
 _USED_AS_CONDITION = "be used as a condition"
 _TO_INT = "be converted to an int"
+_TO_ARRAY = "be converted to a NumPy array"
 #: Operations for whose values a program may be specialised; a conversion to a float may be a write to another array.
-_SPECIALISING_OPERATIONS = frozenset({_USED_AS_INDEX, _USED_AS_CONDITION, _TO_INT})
+_SPECIALISING_OPERATIONS = frozenset({_USED_AS_INDEX, _USED_AS_CONDITION, _TO_INT, _TO_ARRAY})
 
 
 @dataclass(slots=True)
@@ -285,7 +286,7 @@ class TracedArray:
         return hooks.call_function(func, *args, **kwargs)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        self._raise_no_value("be converted to a NumPy array", _NO_ARRAY_HINT)
+        self._raise_no_value(_TO_ARRAY, _NO_ARRAY_HINT)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         return np

@@ -1,6 +1,7 @@
 """Python's loops and branches on traced values: each function, as it is written, against itself without `cyxla.jit`."""
 
 import math
+import traceback
 
 import numpy as np
 import pytest
@@ -327,16 +328,16 @@ def test_short_loops_are_unrolled():
 
 def _wrong(x):
     total = 0.0
-    for i in range(len(x)):
-        total += np.linalg.norm(x.reshape(3, 7))
+    for _ in range(len(x)):
+        total += x.reshape(3, 7).sum()
     return total
 
 
 def test_tracebacks_show_the_lines_of_the_function():
     with pytest.raises(ValueError, match="reshape") as caught:
         cyxla.jit(_wrong)(X)
-    line = _wrong.__code__.co_firstlineno + 4
-    assert any((e.lineno == line and e.path == __file__) or e.lineno == line - 1 for e in caught.traceback)
+    frames = traceback.extract_tb(caught.tb)
+    assert [f.line for f in frames if f.name == "_wrong"] == ["total += x.reshape(3, 7).sum()"]
 
 
 def test_assertions_are_checked_in_each_run():
@@ -347,9 +348,8 @@ def test_assertions_are_checked_in_each_run():
 
 
 def _kinds_differ(x):
+    y = x
     if x[0] > 0:
-        y = x
-    else:
         y = np.zeros(3)
     return y
 

@@ -22,36 +22,6 @@ from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.xla.hlo.builder import XlaOp
 
 
-class KnownBranch:
-    """Branch on a condition that is known while tracing."""
-
-    def __init__(self, holds: bool) -> None:
-        self._holds = holds
-        self._state: tuple[Any, ...] = ()
-
-    def first(self, state: tuple[Any, ...]) -> bool:
-        """Return True if the first side runs."""
-        self._state = state
-        return self._holds
-
-    def second(self) -> bool:
-        """Return True if the second side runs."""
-        return not self._holds
-
-    @property
-    def entry(self) -> tuple[Any, ...]:
-        """Values of the variables before the branch."""
-        return self._state
-
-    def end(self, state: tuple[Any, ...]) -> None:
-        """Take the values of the variables after a side."""
-        self._state = state
-
-    def merged(self) -> tuple[Any, ...]:
-        """Return the values of the variables after the branch."""
-        return self._state
-
-
 class TracedBranch:
     """Branch on a traced condition: both sides are recorded, one after the other.
 
@@ -251,16 +221,9 @@ def _emit(bodies: Sequence[Body], kinds: Sequence[Kind], selector: XlaOp) -> lis
     return emit_conditional([side(bodies[0]), side(bodies[1])], require_current().capture(selector), captures)
 
 
-def branch(test: Any, names: Sequence[str]) -> KnownBranch | TracedBranch:
-    """Begin a branch."""
-    if isinstance(test, TracedArray) and test.known is None:
-        return TracedBranch(truth(test), names)
-    return KnownBranch(bool(test))
-
-
 def choose(test: Any, first: Callable[[], Any], second: Callable[[], Any]) -> Any:
-    """Return the value of ``first() if test else second()``."""
-    made = branch(test, ("the result",))
+    """Return the value of ``first() if test else second()`` for a traced condition."""
+    made = TracedBranch(truth(test), ("the result",))
     value: Any = Unbound("the result")
     if made.first((value,)):
         made.end((first(),))

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from types import BuiltinMethodType, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cyxla.errors import TraceError
-from cyxla.numpy.rewriting.branches import KnownBranch, TracedBranch, branch, choose
 from cyxla.numpy.rewriting.builtins_of_traced import SUBSTITUTES, truth
+from cyxla.numpy.rewriting.known_branch import KnownBranch
 from cyxla.numpy.rewriting.known_conditions import is_static, needs_value
-from cyxla.numpy.rewriting.loops import ForLoop, WhileLoop
-from cyxla.numpy.rewriting.plans import Variables
 from cyxla.numpy.rewriting.scopes import is_user_function
 from cyxla.numpy.rewriting.unbound import Unbound
 from cyxla.numpy.state.scope import Scope
 from cyxla.numpy.tracing.trace import depth, require_current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, value_of
+
+if TYPE_CHECKING:
+    from cyxla.numpy.rewriting.branches import TracedBranch
+    from cyxla.numpy.rewriting.loops import ForLoop, WhileLoop
 
 _np: Any = np  # its functions dispatch to this package
 
@@ -68,16 +70,27 @@ class Hooks:
     @staticmethod
     def branch(test: Any, names: Sequence[str]) -> KnownBranch | TracedBranch:
         """Begin an `if`."""
-        return branch(_settled(test), names)
+        condition = _settled(test)
+        if not is_traced(condition):
+            return KnownBranch(bool(condition))
+        from cyxla.numpy.rewriting.branches import TracedBranch
+
+        return TracedBranch(truth(condition), names)
 
     @staticmethod
     def loop(iterable: Any, *facts: Sequence[str]) -> ForLoop:
         """Begin a `for`."""
+        from cyxla.numpy.rewriting.loops import ForLoop
+        from cyxla.numpy.rewriting.plans import Variables
+
         return ForLoop(iterable, Variables.of(*facts))
 
     @staticmethod
     def while_loop(*facts: Sequence[str]) -> WhileLoop:
         """Begin a `while`."""
+        from cyxla.numpy.rewriting.loops import WhileLoop
+        from cyxla.numpy.rewriting.plans import Variables
+
         return WhileLoop(Variables.of(*facts))
 
     @staticmethod
@@ -116,7 +129,7 @@ class Hooks:
     @staticmethod
     def choose(test: Any, first: Callable[[], Any], second: Callable[[], Any]) -> Any:
         """Return the value of a conditional expression."""
-        return choose(_settled(test), first, second)
+        return _chosen(_settled(test), first, second)
 
     @staticmethod
     def all_of(first: Any, *others: Callable[[], Any]) -> Any:
@@ -177,6 +190,14 @@ def _settled(test: Any) -> Any:
     return test
 
 
+def _chosen(test: Any, first: Callable[[], Any], second: Callable[[], Any]) -> Any:
+    if not is_traced(test):
+        return first() if test else second()
+    from cyxla.numpy.rewriting.branches import choose
+
+    return choose(test, first, second)
+
+
 def _joined(first: Any, others: Sequence[Callable[[], Any]], stops_at: bool) -> Any:
     value = _settled(first)
     for k, other in enumerate(others):
@@ -193,7 +214,7 @@ def _joined(first: Any, others: Sequence[Callable[[], Any]], stops_at: bool) -> 
         def kept(value: Any = value) -> Any:
             return value
 
-        return choose(value, kept, remaining) if stops_at else choose(value, remaining, kept)
+        return _chosen(value, kept, remaining) if stops_at else _chosen(value, remaining, kept)
     return value
 
 

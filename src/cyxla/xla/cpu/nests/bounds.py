@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from cyxla.xla.cpu.loops.index_map import Affine, Condition, Loop, atoms_of
 from cyxla.xla.cpu.nests.space import NestSpace, loop_atoms
 
-_FAR = 1 << 61
+_FAR = 1 << 61  # elements, beyond all arrays
 
 
 @dataclass

@@ -19,6 +19,8 @@ from cyxla.xla.hlo import Computation, Instruction
 
 MAX_INSTRUCTIONS = 1500  # in one computation
 _MAX_INLINED = 60  # operations per element that one statement computes
+_LOOPED = 1000  # operations per element of a statement with a loop of its own
+_MAX_TOTAL = 20_000  # operations per element, above which even such a statement fills an array first
 _MAX_REPEATED = 4 * cost.CHEAP_FLOPS  # operations per element that several readers may each compute
 _WITHOUT_CODE = frozenset({"parameter", "constant"})
 _REDUCTIONS = frozenset({"reduce", "dot"})
@@ -113,7 +115,7 @@ class ScopePlan:
             total = inner + cost.flops(ins)
             readers = self.users.get(ins, [])
             is_costly = total > _MAX_REPEATED and (len(readers) > 1 or any(_repeats(r, ins) for r in readers))
-            if ins in in_memory or is_costly or (total > _MAX_INLINED and total < 1000) or total > 20 * 1000:
+            if ins in in_memory or is_costly or _MAX_INLINED < total < _LOOPED or total > _MAX_TOTAL:
                 continue
             inlined.add(ins)
             ops[ins] = total

@@ -15,7 +15,7 @@ from cyxla.xla.cpu.loops.nodes import Apply, Constant, External, Guard, IndexVal
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.passes.simplify.index_ranges import IndexRanges, Range, constant, limits, linear
 
-_FAR = 1 << 62
+_FAR = 1 << 62  # elements, beyond all arrays
 _MAX_DEPTH = 12  # operations followed from an index to its scalars
 _MAX_RANGE = 1 << 40  # scalars of a wider range are no parts of an index
 

@@ -28,6 +28,7 @@ from cyxla.xla.hlo.combiners import combiner
 from cyxla.xla.passes.simplify.index_ranges import limits
 
 MAX_NODES = 3000  # nodes of one nest, a bound on gcc's time
+_FAR = 1 << 62  # elements, beyond all arrays
 _NODE_NS = 0.15  # time of a node in a vectorised loop
 _BOUNDED_SHARE = 0.25  # part of its greatest trip count that a loop with bounds known at run time is assumed to make
 _LANES = {ElementType.F64: 16, ElementType.F32: 32}  # accumulators of a float sum
@@ -562,7 +563,7 @@ class _Reduction:
         last, reduced = body.space.loops[self.kept - 1], body.space.loops[-1]
         along = [n.form.coefficient(last) for n in loads if n.form.coefficient(last)]
         inner = [n.form.coefficient(reduced) for n in loads if n.form.coefficient(reduced)]
-        return bool(along) and max(map(abs, along)) <= min(map(abs, inner), default=1 << 62)
+        return bool(along) and max(map(abs, along)) <= min(map(abs, inner), default=_FAR)
 
 
 class _Moved:
@@ -592,7 +593,7 @@ def _time(ns: float) -> float:
         It is so long that a kernel of its own is better.
     """
     if ns > MAX_STATEMENT_NS:
-        raise UnsuitableLoopError(f"a statement of {int(ns / 1000)} us")
+        raise UnsuitableLoopError(f"a statement of {int(ns)} ns")
     return ns
 
 

@@ -245,9 +245,9 @@ def test_einsum_without_sums_is_a_view():
         return x, cube, np.einsum("ij", x, dtype=np.float32)
 
     cube = np.arange(18.0).reshape(3, 2, 3)
-    for found, want in zip(
-        jit(program, platform="interpreter")(GOOD, cube), program(GOOD.copy(), cube.copy()), strict=True
-    ):
+    written, expected = (GOOD.copy(), cube.copy()), (GOOD.copy(), cube.copy())
+    results, wanted = jit(program, platform="interpreter")(*written), program(*expected)
+    for found, want in zip((*results, *written), (*wanted, *expected), strict=True):
         np.testing.assert_array_equal(found, want, strict=True)
 
 

@@ -282,6 +282,31 @@ def test_assignment_to_flat(name):
         np.testing.assert_array_equal(run(function, X), want)
 
 
+@pytest.mark.parametrize("dtype", ["?", "i8", "f4", "c16"])
+@pytest.mark.parametrize("value", [7, [5], [1, 2], [[1, 2], [3, 4]], np.arange(30), []], ids=str)
+def test_assignment_to_flat_by_a_traced_mask(value, dtype):
+    integers = np.arange(24).reshape(4, 6)
+
+    def program(x, limit):
+        y = x.copy()
+        y.T.flat[integers.T.ravel() % 5 > limit] = value
+        return y
+
+    array = (integers + 2**60 if dtype == "i8" else integers).astype(dtype)
+    for limit in (-1, 2, 4):
+        np.testing.assert_array_equal(run(program, array, limit), program(array, limit), strict=True)
+
+
+def test_masks_of_other_sizes_of_flat():
+    def function(x):
+        x.flat[x[0, 0] > 0] = [1, 2]
+
+    with pytest.raises(IndexError):
+        function(X.copy())
+    with pytest.raises(IndexError):
+        run(function, X.copy())
+
+
 def test_windows_see_later_writes():
     def function(x):
         y = x.copy()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cyxla
-from cyxla.errors import RecompileWarning, TraceError
+from cyxla.errors import InvalidArgumentError, RecompileWarning, TraceError
 
 X = np.arange(6.0)
 
@@ -93,14 +93,11 @@ def test_many_values_are_warned_about():
 
 
 REFUSED = {
-    "condition of an array": lambda x, n: x if x.sum() > n else -x,
     "size from an array": lambda x, n: np.zeros((x[0] + n).astype(int)),
     "index of a table": lambda x, n: np.arange(4.0).tolist()[n],
-    "written to an array outside": lambda x, n: X.__setitem__(0, n),
     "state of a loop": lambda x, n: cyxla.fori_loop(0, 3, lambda k, s: s + np.zeros(s.astype(int))[0], x[0] + n),
     "list times an element": lambda x, n: np.array([1, 2] * x.astype(int)[0]),
     "hash": lambda x, n: {1: x}[n],
-    "float": lambda x, n: float(n),
 }
 
 
@@ -111,6 +108,40 @@ def test_refused(name):
         with pytest.raises(TraceError, match=r"test_needed_values\.py"):
             cyxla.jit(REFUSED[name], platform="interpreter")(X, 1)
     np.testing.assert_array_equal(X, np.arange(6.0))
+
+
+COMPILED = {
+    "condition of an array": lambda x, n: x if x.sum() > n else -x,
+    "float": lambda x, n: float(n),
+    "float of an element": lambda x, n: float(x[1]) * n,
+}
+
+
+@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
+@pytest.mark.parametrize("name", COMPILED)
+def test_values_that_stay_traced(name, platform):
+    function = COMPILED[name]
+    compiled = cyxla.jit(function, platform=platform)
+    for n in (1, 14, 15, 16, -3):
+        got, want = compiled(X, n), function(X, n)
+        assert type(got) is type(want)
+        np.testing.assert_array_equal(got, want)
+    assert compiled.cache_info().misses == 1
+
+
+OUTSIDE = X.copy()
+
+
+@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
+def test_numbers_written_to_an_array_outside_stay_traced(platform):
+    compiled = cyxla.jit(lambda x, n: OUTSIDE.__setitem__(0, n), platform=platform)
+    for n in (1, 7, -2):
+        assert compiled(X, n) is None
+        np.testing.assert_array_equal(OUTSIDE, [n, *X[1:]])
+    assert compiled.cache_info().misses == 1
+    with pytest.raises(InvalidArgumentError, match="writes to arrays that share memory"):
+        compiled(OUTSIDE, 5)
+    np.testing.assert_array_equal(OUTSIDE, [-2, *X[1:]])
 
 
 def test_shapes_are_read_only():

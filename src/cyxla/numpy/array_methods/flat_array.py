@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.tracing.traced_array import TracedArray
+from cyxla.numpy.tracing.traced_array import TracedArray, is_traced
 from cyxla.xla.hlo.builder import functions as xla
 
 
@@ -29,12 +29,24 @@ class FlatArray(TracedArray):
         if source.ndim == 0:
             super().__setitem__(key, source)
             return
-        sizes = super().__getitem__(key).shape
+        selected: Any = super().__getitem__(key)  # refuses keys that are out of bounds
+        if is_traced(key) and getattr(key, "dtype", None) == np.bool_:
+            if source.size:
+                super().__setitem__(slice(None), _written_where(key, source, self))
+            return
+        sizes = selected.shape
         if not sizes:
             raise ValueError("Error setting single item of array.")
         if source.size:
             resize: Any = np.resize  # dispatches to this package
             super().__setitem__(key, resize(source, sizes))
+
+
+def _written_where(mask: TracedArray, source: TracedArray, array: TracedArray) -> Any:
+    """Return an array whose masked elements are those of another one in turn."""
+    numpy: Any = np  # dispatches to this package
+    turn = (numpy.cumsum(mask) - 1) % source.size
+    return numpy.where(mask, numpy.take(numpy.ravel(source), turn, mode="clip"), array)
 
 
 def flat(self: TracedArray) -> TracedArray:

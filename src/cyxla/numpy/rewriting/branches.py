@@ -11,6 +11,7 @@ from cyxla.errors import TraceError
 from cyxla.numpy.control.carry import agreed_kind, array_text
 from cyxla.numpy.control.lower_cond import emit_conditional
 from cyxla.numpy.rewriting.builtins_of_traced import truth
+from cyxla.numpy.rewriting.jumps import VALUE
 from cyxla.numpy.rewriting.parts import Leaves, Part
 from cyxla.numpy.rewriting.unbound import Unbound
 from cyxla.numpy.tracing.bodies import Body, inline, record_body
@@ -120,7 +121,7 @@ class _Joined:
     """Variable with its values after both sides."""
 
     def __init__(self, name: str, values: tuple[_Value, _Value]) -> None:
-        self.name, self._values = name, values
+        self.name, self._values = "the result" if name == VALUE else name, values
         self.kinds: list[Kind] = []
         self._is_same = values[0].value is values[1].value
         if not self._is_same:

@@ -86,7 +86,7 @@ def same_code(node: Function, code: CodeType, flags: int) -> bool:
     compiled = _compiled(node, code, flags)
     if compiled is None or compiled.co_varnames[: compiled.co_argcount] != code.co_varnames[: code.co_argcount]:
         return False
-    if isinstance(node, ast.Lambda) and not _same_start(compiled, code):
+    if isinstance(node, ast.Lambda) and _extent(compiled) != _extent(code):
         return False
     return _names(compiled) == _names(code)
 
@@ -96,10 +96,13 @@ def _names(code: CodeType) -> tuple[object, ...]:
     return code.co_names, set(code.co_freevars), repr(constants)
 
 
-def _same_start(compiled: CodeType, code: CodeType) -> bool:
-    """Return True if the instructions of two lambdas stand at the same places of a file."""
-    places, others = ([p for p in c.co_positions() if p[3]] for c in (compiled, code))
-    return places == others
+def _extent(code: CodeType) -> tuple[object, object]:
+    """Return the first and the last place of a lambda's instructions in its file.
+
+    The instructions in between depend on the module: calls of functions of imported modules have others.
+    """
+    places = [p for p in code.co_positions() if p[3]]
+    return min([p[::2] for p in places], default=None), max([p[1::2] for p in places], default=None)
 
 
 def _compiled(node: Function, code: CodeType, flags: int) -> CodeType | None:

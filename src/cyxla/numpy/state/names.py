@@ -50,7 +50,9 @@ def guard_names(outside: OutsideValues, function: Callable[..., Any], objects: S
 
 
 def _is_fixed(value: Any) -> bool:
-    return isinstance(value, _FIXED) or (callable(value) and getattr(value, "__module__", "").startswith("numpy"))
+    return isinstance(value, _FIXED) or (
+        callable(value) and (getattr(value, "__module__", None) or "").startswith("numpy")
+    )
 
 
 def _is_empty(cell: Any) -> bool:

@@ -132,10 +132,10 @@ def derived(base):
 @pytest.mark.parametrize("name", CLASSES)
 def test_class_proxies_resemble_the_originals(traced_globals, name):
     theirs, own = traced_globals[name], ORIGINALS[name]
-    made = theirs(np.arange(3.0))
+    made = theirs((3,))  # a value, or a shape
     assert type(made) is own
     assert isinstance(made, theirs)
-    assert isinstance(own(np.arange(3.0)), (str, theirs))
+    assert isinstance(own((3,)), (str, theirs))
     assert not isinstance(3, theirs)
     assert issubclass(own, theirs)
     assert not issubclass(int, theirs)

@@ -51,6 +51,9 @@ class Proxy:
         # The tracing thread finds the proxy by its name; other threads find the original.
         return self.__name__ if current() is not None else (copy.copy, (self.__wrapped__,))
 
+    def __deepcopy__(self, memo: Any) -> Any:
+        return copy.copy(self)  # a class has the method for its instances
+
     def __instancecheck__(self, instance: object) -> bool:
         return isinstance(instance, self.__wrapped__)
 

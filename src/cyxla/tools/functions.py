@@ -23,9 +23,9 @@ code of the program is compiled, prebuilt functions run it where possible, with 
 * NumPy 2's dtypes: Python numbers are weak (NEP 50), float64 is the default;
 * nested tuples, lists, dicts, dataclasses and None as arguments and results; text, dtypes, functions and enums in
   them are passed through;
-* Python's `if`, `for` and `while` on values known while tracing: sizes, dtypes, static arguments, and numbers among the
-  arguments, which become static where their values are needed;
-* `cyxla.cond`, `switch`, `while_loop`, `fori_loop`, `scan` and `map` on all other values;
+* Python's `if`, `for`, `while`, `and`, `or`, `not`, `assert` and their jumps, also on traced values
+  ([control-flow.md](control-flow.md)); numbers among the arguments become static where their values are needed;
+* `cyxla.cond`, `switch`, `while_loop`, `fori_loop`, `scan` and `map`;
 * `cyxla.grad` and `cyxla.value_and_grad` of all of these ([gradients.md](gradients.md));
 * random numbers from an `np.random.Generator` argument or from `cyxla.random`, with streams that differ from NumPy's.
 

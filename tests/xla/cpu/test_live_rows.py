@@ -314,6 +314,63 @@ def test_a_reduction_of_a_masked_result_stops_too():
             np.testing.assert_allclose(a, b, rtol=1e-4)
 
 
+#: Types, dimensions of two operands and the contracted dimension of each, by the kernel of the product.
+STOPPED_PRODUCTS = {
+    "inner product of floats": ("f64", (90,), (90,), 0, 0),
+    "short inner product": ("f64", (12,), (12,), 0, 0),
+    "inner products of one row": ("f32", (90,), (40, 90), 0, 1),
+    "combination of rows": ("f32", (90,), (90, 40), 0, 0),
+    "tiles": ("f32", (30, 90), (90, 40), 1, 0),
+    "inner product of integers": ("s32", (150,), (150,), 0, 0),
+    "short inner product of integers": ("s32", (22,), (22,), 0, 0),
+    "tiles of integers": ("s32", (30, 90), (90, 40), 1, 0),
+    "halves of words": ("s16", (30, 90), (90, 40), 1, 0),
+}
+
+
+def repeated_and_masked(name, number, type_, shape, axis):
+    """Return the lines of an operand whose elements are repeated and masked along an axis: its rows are cut exactly."""
+    dims, half = ",".join(map(str, shape)), [n // 2 if d == axis else n for d, n in enumerate(shape)]
+    pairs = [*half[: axis + 1], 2, *half[axis + 1 :]]
+    kept = ",".join(str(d) for d in range(len(pairs)) if d != axis + 1)
+    return f"""
+  {name} = {type_}[{",".join(map(str, half))}] parameter({number})
+  {name}p = {type_}[{",".join(map(str, pairs))}] broadcast({name}), dimensions={{{kept}}}
+  {name}r = {type_}[{dims}] reshape({name}p)
+  {name}i = s32[{dims}] iota(), iota_dimension={axis}
+  {name}n = s32[{dims}] broadcast(n), dimensions={{}}
+  {name}l = pred[{dims}] compare({name}i, {name}n), direction=LT
+  {name}z = {type_}[{dims}] broadcast(zero), dimensions={{}}
+  {name}k = {type_}[{dims}] select({name}l, {name}r, {name}z)"""
+
+
+@pytest.mark.parametrize("kind", STOPPED_PRODUCTS)
+def test_sums_of_products_read_nothing_beyond_their_size(kind):
+    """Memory beyond it keeps the great numbers of an earlier call."""
+    type_, *dims, left, right = STOPPED_PRODUCTS[kind]
+    axes, bound = (left, right), dims[0][left]
+    free = ",".join(str(n) for shape, axis in zip(dims, axes, strict=True) for d, n in enumerate(shape) if d != axis)
+    operands = [repeated_and_masked("ab"[k], k, type_, dims[k], axes[k]) for k in range(2)]
+    compiled = cyxla.compile(f"""HloModule m
+ENTRY main {{
+  n = s32[] parameter(2)
+  zero = {type_}[] constant(0)
+  {operands[0]}
+  {operands[1]}
+  ROOT r = {type_}[{free}] dot(ak, bk), lhs_contracting_dims={{{left}}}, rhs_contracting_dims={{{right}}}
+}}""")
+    assert "is combined below %n alone" in str(compiled.explain())
+    dtype = np.dtype({"f": "f", "s": "i"}[type_[0]] + str(int(type_[1:]) // 8))
+    rng = np.random.default_rng(0)
+    halves = [[n // 2 if d == axis else n for d, n in enumerate(s)] for s, axis in zip(dims, axes, strict=True)]
+    small = [rng.integers(-9, 10, half).astype(dtype) for half in halves]
+    great = [np.full(half, 12345 if dtype.kind == "i" else np.inf, dtype) for half in halves]
+    for size in (0, 1, 2, 7, bound // 2, bound - 1, bound):
+        compiled(*great, np.int32(bound))
+        cut = [np.repeat(v, 2, axis).take(range(size), axis) for v, axis in zip(small, axes, strict=True)]
+        np.testing.assert_array_equal(compiled(*small, np.int32(size)), np.tensordot(*cut, axes), f"size {size}")
+
+
 UNARY = ("tanh", "negate", "abs", "logistic")
 BINARY = ("add", "multiply", "subtract", "maximum")
 ROWS, WIDTH = 130, 24

@@ -34,11 +34,6 @@ class ColumnBlocks(ABC):
     def _form_values(self) -> dict[str, int]:
         """Parameters that choose the micro-kernel of the prebuilt function."""
 
-    @property
-    @abstractmethod
-    def _step(self) -> int:
-        """Number of terms of a sum that are added together: a sum stops after a multiple of it."""
-
     @abstractmethod
     def _functions(self, few: FewRows) -> dict[str, str]:
         """Return the micro-kernels of the kernel: C by name."""
@@ -81,10 +76,7 @@ class ColumnBlocks(ABC):
             if self.live.depth:
                 sizes = "sizes"
                 c.line("KERNEL_numbers sizes = KERNEL_sizes;")
-                c.line(
-                    f"const int64_t depth = (KERNEL_live_depth(bufs) + {self._step - 1}) / {self._step} * {self._step};"
-                )
-                c.line(f"sizes.k = cyx_smaller_size(depth, {p.k});")
+                c.line("sizes.k = KERNEL_live_depth(bufs);")  # operands are not written beyond it
             c.line(f"return KERNEL_run(&{sizes}, bufs, begin, end, {'KERNEL_after' if after else '0'});")
         kernel = Kernel(c.text(), self.tasks, self.ns, 0, KernelKind.DOT)
         return self.live.with_short_work(kernel, (p.batch, p.m, p.n, p.k)) if self.live else kernel

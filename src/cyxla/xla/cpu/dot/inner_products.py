@@ -32,10 +32,6 @@ class InnerProducts(ColumnBlocks):
     def _form_values(self) -> dict[str, int]:
         return {"form": self.form, "columns": INNER_FORMS[self.form][0]}
 
-    @property
-    def _step(self) -> int:
-        return 4 * self.vector_bytes // self.p.dtype.itemsize
-
     def _functions(self, few: FewRows) -> dict[str, str]:
         columns, prefetches = INNER_FORMS[self.form]
         forms = {f"KERNEL_inner{columns}": (columns, prefetches), "KERNEL_inner1": (1, False)}

@@ -107,20 +107,18 @@ def _write_inner_product(
 ) -> None:
     """Write one result: accumulators along the contracted dimension, folded in a fixed tree.
 
-    The terms from the C of `depth` on are zeros.
+    The terms from the C of `depth` on are zeros, which the operands need not have.
     """
     left, right = operands
     lanes.define(c)
     full = k // K_LANES * K_LANES
     is_cut = depth != str(k)
-    with c.block(
-        f"for (int64_t k = 0; k < {f'cyx_smaller_size({full}, {depth})' if is_cut else full}; k += {K_LANES})"
-    ):
+    end = c.local("int64_t", f"{depth} / {K_LANES} * {K_LANES}") if is_cut else str(full)
+    with c.block(f"for (int64_t k = 0; k < {end}; k += {K_LANES})"):
         lanes.add_pairs(c, f"p{left} + at + k", f"p{right} + bt + k + n * {step}")
-    if k > full:
-        if is_cut:
-            with c.block(f"if ({depth} > {full})"):
-                lanes.truncate(k - full).add_pairs(c, f"p{left} + at + {full}", f"p{right} + bt + {full} + n * {step}")
-        else:
-            lanes.truncate(k - full).add_pairs(c, f"p{left} + at + {full}", f"p{right} + bt + {full} + n * {step}")
+    if is_cut:
+        with c.block(f"for (int64_t k = {end}; k < {depth}; ++k)"):
+            lanes.truncate(1).add_pairs(c, f"p{left} + at + k", f"p{right} + bt + k + n * {step}")
+    elif k > full:
+        lanes.truncate(k - full).add_pairs(c, f"p{left} + at + {full}", f"p{right} + bt + {full} + n * {step}")
     lanes.fold(c)

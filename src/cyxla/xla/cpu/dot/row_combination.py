@@ -41,10 +41,6 @@ class RowCombination(ColumnBlocks):
     def _form_values(self) -> dict[str, int]:
         return {"form": int(self.is_cached)}
 
-    @property
-    def _step(self) -> int:
-        return CHAIN
-
     def _functions(self, few: FewRows) -> dict[str, str]:
         return {"KERNEL_sums": few.row_combination("KERNEL_sums", LOCALITIES[self.is_cached])}
 

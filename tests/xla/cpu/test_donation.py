@@ -95,15 +95,10 @@ def test_results_lie_in_donated_arguments(case):
         if k not in pairs.values():
             np.testing.assert_array_equal(a, b)
     if copied is not None:
-        assert sum(c.nbytes for some in exe._emitted[1].copies.values() for c in some) - state_bytes(case) == copied
+        assert sum(c.nbytes for some in exe._emitted[1].copies.values() for c in some) == copied
     again = flat(exe(*kept))
     for g, w in zip(again, want, strict=True):
         np.testing.assert_array_equal(g, w)
-
-
-def state_bytes(case: str) -> int:
-    """Of a loop's counter, which starts from a constant."""
-    return 4 if case == "loop" else 0
 
 
 @pytest.mark.parametrize("case", CASES)

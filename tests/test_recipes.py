@@ -282,7 +282,7 @@ def _cosine(ins: Instruction) -> Instruction | None:
     return ins.computation.add("cosine", x.operands, ins.attrs, shape=ins.shape) if x.opcode == "negate" else None
 ''')],
             f"{XLA}/cpu/lowering.py": [
-                ("from cyxla.xla.service import CompileOptions", "from cyxla.xla.passes.simplify import even_functions"),
+                ("from cyxla.xla.service import Compile", "from cyxla.xla.passes.simplify import even_functions"),
                 ('    ("sparse_dot"', '    ("even_functions", even_functions.run),'),
             ],
         }, """

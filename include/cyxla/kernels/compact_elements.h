@@ -58,7 +58,7 @@ typedef uint16_t PACK(halves) __attribute__((vector_size(2 * PACK_LANES)));
 /* Store the selected elements of a word at `out`, where 64 have room; return their number. */
 static inline int64_t PACK(word)(const PACK_ITEM *in, int64_t first, uint64_t word, PACK_ITEM *out) {
   int64_t at = 0;
-  (void)in, (void)order;
+  (void)in;
   for (int k = 0; k < 64; k += PACK_LANES) {
     const PACK_MASK mask = (PACK_MASK)(word >> k);
 #if PACK_INDICES

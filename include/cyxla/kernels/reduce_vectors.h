@@ -39,12 +39,12 @@ typedef REDUCE_BITS REDUCE(mask) __attribute__((vector_size(32)));
 typedef REDUCE_REAL REDUCE(unaligned) __attribute__((vector_size(32), aligned(1), may_alias));
 
 #define REDUCE_WIDTH (32 / (int)sizeof(REDUCE_REAL))
-#define REDUCE_VECTOR(k)                                                                    \
-  {                                                                                         \
-    const REDUCE(vector) x = *(const REDUCE(unaligned) *)(from + i + (k) * REDUCE_WIDTH);    \
-    const REDUCE(mask) later = REDUCE_BEFORE(x, v##k);                                      \
-    v##k = (REDUCE(vector))(((REDUCE(mask))x & later) | ((REDUCE(mask))v##k & ~later));      \
-    odd##k |= (x != x) | (REDUCE_BETTER_SIGN((REDUCE(mask))x) & sign);                      \
+#define REDUCE_VECTOR(k)                                                                \
+  {                                                                                     \
+    const REDUCE(vector) x = *(const REDUCE(unaligned) *)(from + i + (k)*REDUCE_WIDTH); \
+    const REDUCE(mask) later = REDUCE_BEFORE(x, v##k);                                  \
+    v##k = (REDUCE(vector))(((REDUCE(mask))x & later) | ((REDUCE(mask))v##k & ~later)); \
+    odd##k |= (x != x) | (REDUCE_BETTER_SIGN((REDUCE(mask))x) & sign);                  \
   }
 
 static void REDUCE(row)(const REDUCE_MEMORY *from, int64_t n, REDUCE_TYPE0 *all0, REDUCE_TYPE1 *all1) {
@@ -115,11 +115,11 @@ static void REDUCE(row)(const REDUCE_MEMORY *from, int64_t n, REDUCE_TYPE0 *all0
 }
 #endif
 
-#define REDUCE_STEP(p)                                          \
-  {                                                             \
+#define REDUCE_STEP(p)                                           \
+  {                                                              \
     const REDUCE_TYPE0 y = REDUCE_UPDATE0(v, w, REDUCE_LOAD(p)); \
-    w = REDUCE_UPDATE1(v, w, REDUCE_LOAD(p));                   \
-    v = y;                                                      \
+    w = REDUCE_UPDATE1(v, w, REDUCE_LOAD(p));                    \
+    v = y;                                                       \
   }
 
 static void REDUCE(columns)(const REDUCE_MEMORY *from, int64_t n, int64_t stride, int width, REDUCE_TYPE0 *acc0,
@@ -132,8 +132,7 @@ static void REDUCE(columns)(const REDUCE_MEMORY *from, int64_t n, int64_t stride
     for (int j = 0; j < width; ++j) {
       REDUCE_TYPE0 v = acc0[j];
       REDUCE_TYPE1 w = acc1[j];
-      REDUCE_STEP(a[j]) REDUCE_STEP(b[j]) REDUCE_STEP(c[j]) REDUCE_STEP(d[j])
-      acc0[j] = v, acc1[j] = w;
+      REDUCE_STEP(a[j]) REDUCE_STEP(b[j]) REDUCE_STEP(c[j]) REDUCE_STEP(d[j]) acc0[j] = v, acc1[j] = w;
     }
   }
   for (; k < n; ++k, from += stride) {

@@ -6,7 +6,8 @@
  *   COPY_MAX_RANK  the largest number of loops
  *
  * The numbers: the offsets of the first elements in the operand and in the result, the number of loops, the tasks that
- * share the outermost one; then for each loop, the outermost first, its length, its stride in the operand and its stride in the result, in elements.
+ * share the outermost one; then for each loop, the outermost first, its length, its stride in the operand and its
+ * stride in the result, in elements.
  */
 #include "../abi.h"
 #include "../compiler.h"

@@ -103,7 +103,7 @@ class OpenSizes(NamedTuple):
 
 
 class Environment(NamedTuple):
-    """What is known of the values from outside that a function uses.
+    """Values from outside that a function uses, as far as they are known.
 
     Attributes
     ----------
@@ -253,7 +253,7 @@ def lower(
     open_sizes : OpenSizes, optional
         Dimensions of run-time size. The program then takes arguments padded to the bounds, and after them the sizes.
     environment : Environment, optional
-        What is known of values from outside; without it, they are constants.
+        Values from outside; without it, they are constants.
     """
     if not keep_order:
         leaves = [replace(leaf, axes=None) if isinstance(leaf, Spec) else leaf for leaf in leaves]

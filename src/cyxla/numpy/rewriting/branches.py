@@ -82,7 +82,7 @@ class _Value:
     value : object
         Value.
     leaves : Leaves, optional
-        Its parts; None for a variable that is not bound.
+        Parts of the value; None for a variable that is not bound.
     ops : list of XlaOp
         Values of its arrays.
     outer : list of (TracedArray or None)

@@ -1,4 +1,4 @@
-"""What passes over a loop's body have taught: how each variable and each array goes from one iteration to the next."""
+"""Plans of loops: the way of each variable and each array from one iteration to the next, learned in passes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Variables(NamedTuple):
     Attributes
     ----------
     names : sequence of str
-        Their names.
+        Names of the variables.
     carried : frozenset of int
         Indices of those that an iteration may read from the one before.
     kept : frozenset of int
@@ -52,7 +52,7 @@ class Learned(NamedTuple):
 
 @dataclass
 class Plan:
-    """How the state of a loop is carried.
+    """Plan of the state of a loop.
 
     Attributes
     ----------

@@ -6,7 +6,8 @@ import __future__
 import ast
 import inspect
 import linecache
-from functools import reduce
+from copy import deepcopy
+from functools import lru_cache, reduce
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
@@ -39,7 +40,7 @@ def definition_of(function: FunctionType) -> Definition | None:
     kind = ast.Lambda if code.co_name == "<lambda>" else ast.FunctionDef
     nodes = [n for n in ast.walk(tree) if isinstance(n, kind) and _matches(n, code)]
     nodes = [n for n in nodes if same_code(n, code, flags)]
-    return Definition(nodes[0], flags) if nodes else None
+    return Definition(deepcopy(nodes[0]), flags) if nodes else None
 
 
 def _parsed(code: CodeType) -> ast.Module | None:
@@ -49,7 +50,7 @@ def _parsed(code: CodeType) -> ast.Module | None:
     if not 0 <= first < len(lines):
         return None
     if code.co_name == "<lambda>":
-        return _parsed_statement(lines, first)
+        return _parsed_file("".join(lines))
     try:
         block = inspect.getblock(lines[first:])
     except (SyntaxError, IndentationError):
@@ -66,10 +67,11 @@ def _parsed_block(text: str, first: int) -> ast.Module | None:
     return ast.increment_lineno(tree, first - is_indented)
 
 
-def _parsed_statement(lines: list[str], first: int) -> ast.Module | None:
+@lru_cache(maxsize=16)
+def _parsed_file(text: str) -> ast.Module | None:
     """Parse the file around a lambda, which may begin in the middle of a statement."""
     try:
-        return ast.parse("".join(lines))
+        return ast.parse(text)
     except (SyntaxError, ValueError):
         return None
 

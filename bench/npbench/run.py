@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -82,10 +83,15 @@ def wait(process: subprocess.Popen[bytes], path: Path, timeout: float) -> str:
     return ""
 
 
-def save(rows: list[Row], path: Path, options: argparse.Namespace) -> None:
-    from importlib.metadata import version
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
-    packages = {name: version(name) for name in ("numpy", "numba")}
+
+def save(rows: list[Row], path: Path, options: argparse.Namespace) -> None:
+    packages = {name: _version(name) for name in ("numpy", "numba")}
     about = {"preset": options.preset, "processors": len(os.sched_getaffinity(0)), "packages": packages}
     path.write_text(json.dumps({**about, "kernels": [asdict(row) for row in rows]}, indent=1) + "\n")
 

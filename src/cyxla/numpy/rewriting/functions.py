@@ -11,6 +11,7 @@ from cyxla.forking import new_lock
 from cyxla.numpy.rewriting.build import HOOKS
 from cyxla.numpy.rewriting.hooks import Hooks
 from cyxla.numpy.rewriting.names import Names
+from cyxla.numpy.rewriting.plain_code import is_plain
 from cyxla.numpy.rewriting.scopes import NameOrigins, has_python_code, package_of
 from cyxla.numpy.rewriting.source import definition_of, innermost, scope_of
 from cyxla.numpy.rewriting.transform import Transformer
@@ -35,6 +36,8 @@ def rewritten(function: Any) -> Any:
 
 
 def _rewrite(function: FunctionType) -> FunctionType:
+    if is_plain(function):
+        return function
     code = function.__code__
     key = _key(function)
     with _lock:

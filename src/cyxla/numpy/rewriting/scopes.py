@@ -50,6 +50,10 @@ class NameOrigins:
                 return origin_of(space[name], self.package)
         return Origin.OBJECT
 
+    def is_bound(self, name: str) -> bool:
+        """Return True for a name from outside that has a value."""
+        return any(name in space for space in self._spaces)
+
     def value(self, name: str) -> Any:
         """Return the present value of a name from outside; None if it has none."""
         return next((space[name] for space in self._spaces if name in space), None)

@@ -34,13 +34,18 @@ def definition_of(function: FunctionType) -> Definition | None:
     """Return the definition of a function; None if there is no source, or not that of its code."""
     code = function.__code__
     flags = code.co_flags & FUTURE_FLAGS
+    nodes = [n for n in _candidates(code) if same_code(n, code, flags)]
+    return Definition(nodes[0], flags) if nodes else None
+
+
+def _candidates(code: CodeType) -> list[Function]:
+    """Return the definitions that begin at the line of a function."""
+    if code.co_name == "<lambda>":
+        text = "".join(linecache.getlines(code.co_filename))
+        return [deepcopy(node) for node in _lambdas(text).get(code.co_firstlineno, ())]
     tree = _parsed(code)
-    if tree is None:
-        return None
-    kind = ast.Lambda if code.co_name == "<lambda>" else ast.FunctionDef
-    nodes = [n for n in ast.walk(tree) if isinstance(n, kind) and _matches(n, code)]
-    nodes = [n for n in nodes if same_code(n, code, flags)]
-    return Definition(deepcopy(nodes[0]), flags) if nodes else None
+    nodes = () if tree is None else ast.walk(tree)
+    return [n for n in nodes if isinstance(n, ast.FunctionDef) and _matches(n, code)]
 
 
 def _parsed(code: CodeType) -> ast.Module | None:
@@ -49,8 +54,6 @@ def _parsed(code: CodeType) -> ast.Module | None:
     first = code.co_firstlineno - 1
     if not 0 <= first < len(lines):
         return None
-    if code.co_name == "<lambda>":
-        return _parsed_file("".join(lines))
     try:
         block = inspect.getblock(lines[first:])
     except (SyntaxError, IndentationError):
@@ -68,17 +71,20 @@ def _parsed_block(text: str, first: int) -> ast.Module | None:
 
 
 @lru_cache(maxsize=16)
-def _parsed_file(text: str) -> ast.Module | None:
-    """Parse the file around a lambda, which may begin in the middle of a statement."""
+def _lambdas(text: str) -> dict[int, list[ast.Lambda]]:
+    """Return the lambdas of a file, which may begin in the middle of a statement, by their lines."""
     try:
-        return ast.parse(text)
+        tree = ast.parse(text)
     except (SyntaxError, ValueError):
-        return None
+        return {}
+    found: dict[int, list[ast.Lambda]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Lambda):
+            found.setdefault(node.lineno, []).append(node)
+    return found
 
 
-def _matches(node: Function, code: CodeType) -> bool:
-    if isinstance(node, ast.Lambda):
-        return node.lineno == code.co_firstlineno
+def _matches(node: ast.FunctionDef, code: CodeType) -> bool:
     first = min([node.lineno, *[d.lineno for d in node.decorator_list]])
     return node.name == code.co_name and first == code.co_firstlineno
 

@@ -22,11 +22,12 @@ ENTRY e {
   ROOT r = (f32[60,60], f32[60]) tuple(y, s)
 }"""
 LOOP = """HloModule m
+lower { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = pred[] compare(a, b), direction=LT }
 more { s = (s32[], f32[8,4,4]) parameter(0)  i = s32[] get-tuple-element(s), index=0  n = s32[] constant(TRIPS)
   ROOT c = pred[] compare(i, n), direction=LT }
 turn { s = (s32[], f32[8,4,4]) parameter(0)  i = s32[] get-tuple-element(s), index=0  x = f32[8,4,4] get-tuple-element(s), index=1
   one = s32[] constant(1)  j = s32[] add(i, one)
-  y = f32[8,4,4] dot(x, x), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}
+  y = f32[8,4,4] sort(x), dimensions={2}, to_apply=lower
   ROOT t = (s32[], f32[8,4,4]) tuple(j, y) }
 ENTRY e { x = f32[8,4,4] parameter(0)  zero = s32[] constant(0)  s = (s32[], f32[8,4,4]) tuple(zero, x)
   ROOT w = (s32[], f32[8,4,4]) while(s), condition=more, body=turn }"""  # noqa: E501

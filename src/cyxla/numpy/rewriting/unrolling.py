@@ -40,12 +40,12 @@ class Unrolling:
 
     def end(self, reason: str) -> None:
         """End the loop, and warn if one line made many instructions."""
-        if self._trace is None or self._trace is not current() or self.size <= WARN_ABOVE:
+        if not reason or self._trace is None or self._trace is not current() or self.size <= WARN_ABOVE:
             return
         lines = Counter(i.metadata for i in self._trace.builder.instructions[self._first :])
         metadata, most = lines.most_common(1)[0]
         if most > WARN_ABOVE:
-            why = f", since it cannot be a loop of the program: {reason}" if reason else ""
+            why = f", since it cannot be a loop of the program: {reason}"
             line = dict(metadata).get("source_line", "?")
             warn_user(
                 f"the loop at {self._line} was unrolled {self.count} times{why}; line {line} made {most} operations",

@@ -118,7 +118,7 @@ def trace_parts(key, which):
         k for k, i in enumerate(items) if which[k % len(which)] and isinstance(i, (np.ndarray, int)) and not _is_mask(i)
     ]
 
-    def join(parts):
+    def join(parts, items=items):  # by default known: arrays of an enclosing function would be traced
         given = dict(zip(loose, parts, strict=True))
         result = tuple(given.get(k, i) for k, i in enumerate(items))
         return result if isinstance(key, tuple) else result[0]

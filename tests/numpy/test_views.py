@@ -93,7 +93,8 @@ def _fits(a, key):
 def same(x, steps, platform="interpreter"):
     """Assert that a program's arrays and reads equal those of NumPy."""
     want = Program(x.copy(), 1).run(steps)
-    got = jit(lambda x, place: Program(x, place).run(steps), platform=platform)(x, np.int64(1))
+    # The steps are a default, so that keys are known: arrays of an enclosing function would be traced.
+    got = jit(lambda x, place, steps=steps: Program(x, place).run(steps), platform=platform)(x, np.int64(1))
     for g, w in zip(got, want, strict=True):
         np.testing.assert_array_equal(g, w)
         assert np.shape(g) == np.shape(w)

@@ -6,13 +6,14 @@ or a pass that records the body with the state as parameters; passes are repeate
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
-from cyxla.errors import TraceError
+from cyxla.errors import InternalError, TraceError
 from cyxla.numpy.control.lower_scan import Scan, emit_scan
 from cyxla.numpy.control.lower_while import emit_while
 from cyxla.numpy.indexing.ranges import declare_range
@@ -39,7 +40,7 @@ PEEL_LIMIT = 2
 FIRST_KNOWN = 8  # iterations of a `while` on known conditions, before it is tried as a loop of the program
 
 
-class Loop:
+class Loop(ABC):
     """Driver of a loop.
 
     Parameters
@@ -104,27 +105,33 @@ class Loop:
 
     # -- passes
 
+    @abstractmethod
     def _wants_pass(self) -> bool:
-        raise NotImplementedError
+        """Return True if the next iteration of Python's loop is a pass over the body."""
 
     @property
+    @abstractmethod
     def _can_peel(self) -> bool:
-        raise NotImplementedError
+        """True if an iteration can be run before the loop."""
 
+    @abstractmethod
     def _begin_pass(self, recording: Recording) -> None:
-        raise NotImplementedError
+        """Prepare a pass."""
 
     def _continues_pass(self, state: tuple[Any, ...]) -> bool:
         return False
 
+    @abstractmethod
     def _emit(self, recording: Recording) -> None:
-        raise NotImplementedError
+        """Emit the loop of the program after the last pass."""
 
+    @abstractmethod
     def _peel(self) -> None:
-        raise NotImplementedError
+        """Run an iteration before the loop."""
 
+    @abstractmethod
     def _unroll(self, reason: str) -> None:
-        raise NotImplementedError
+        """Go on in Python, for a reason."""
 
     def _finish_pass(self, recording: Recording, state: tuple[Any, ...]) -> None:
         if self._snapshot is not None and self._snapshot.is_changed():
@@ -159,6 +166,7 @@ class Loop:
         else:
             self._unroll(str(decision))
 
+    @abstractmethod
     def _repeat(self) -> None:
         """Prepare passes over several iterations."""
 
@@ -456,7 +464,11 @@ class WhileLoop(Loop):
             raise TraceError(f"a loop on a traced condition cannot be compiled: {reason}", hint=_WHILE_HINT)
         self._state, self.entry = self.entry, None
 
-    _peel = None  # type: ignore[assignment]
+    def _repeat(self) -> None:
+        raise InternalError("several iterations of a loop on a traced condition cannot be recorded as one")
+
+    def _peel(self) -> None:
+        raise InternalError("an iteration of a loop on a traced condition cannot be run before it")
 
     def _emit(self, recording: Recording) -> None:
         if require_current().program.gradients and not self._is_traced:

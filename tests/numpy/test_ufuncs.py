@@ -293,9 +293,12 @@ def test_in_place_operators():
     check_failure(lambda x: np.add(x, 1.5, out=x), np.ones(3, int), error=TypeError)
 
 
-def test_numpy_out_raises():
-    with pytest.raises(TraceError, match="out="):
-        run(lambda x: np.add(x, 1, out=X.copy()), X)
+def test_out_of_numpy():
+    check(lambda x: np.add(x, 1, out=X.copy()), X)
+    copied = X.copy()
+    with pytest.raises(TraceError, match="out="):  # a default is static
+        run(lambda x, kept=copied: np.add(x, 1, out=kept), X)
+    np.testing.assert_array_equal(copied, X)
 
 
 def test_keywords_of_gufuncs():

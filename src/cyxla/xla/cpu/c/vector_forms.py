@@ -47,6 +47,11 @@ def _wide_conversion(types: Sequence[E]) -> bool:
     return len(integers) == 1 and any(t.is_float or t.is_complex for t in types)
 
 
+def _conversion_in_steps(types: Sequence[E]) -> bool:
+    """Return whether a conversion of 64-bit integers is one that no operations on vectors of AVX2 make up."""
+    return _wide_conversion(types) and tuple(types) != (E.S64, E.F64)
+
+
 class _Row(NamedTuple):
     """Forms that are scalar: of some opcodes, with types that satisfy a predicate, up to a level."""
 
@@ -64,7 +69,8 @@ _ROWS: Final = (
     _Row(frozenset({"popcnt"}), _integer, "x86-64-v4 counts the bits of one integer at a time", "x86-64-v4"),
     _Row(_BRANCHING, _complex, "it branches on the values of complex numbers"),
     _Row(frozenset({"count-leading-zeros"}), _integer, "it has vector instructions from x86-64-v4 on", "x86-64-v3"),
-    _Row(frozenset({"convert"}), _wide_conversion, "it has vector instructions from x86-64-v4 on", "x86-64-v3"),
+    _Row(frozenset({"convert"}), _wide_conversion, "it has vector instructions from x86-64-v4 on", "x86-64-v2"),
+    _Row(frozenset({"convert"}), _conversion_in_steps, "it has vector instructions from x86-64-v4 on", "x86-64-v3"),
     _Row(frozenset({"shift-right-arithmetic"}), _narrow, "it has vector instructions from x86-64-v4 on", "x86-64-v3"),
     _Row(frozenset({"multiply"}), _wide, "it has vector instructions from x86-64-v3 on", "x86-64-v2"),
     _Row(_SHIFTS, _integer, "it has vector instructions from x86-64-v3 on", "x86-64-v2"),

@@ -15,6 +15,7 @@ from cyxla._native.dispatch import Source
 from cyxla.errors import DTypeError, OpError, TraceError, UnimplementedError
 from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, Adapter
 from cyxla.numpy.calls.argument_changes import ArgumentChange, ArgumentContainers
+from cyxla.numpy.calls.constant_results import constant_result
 from cyxla.numpy.state.effects import Effect
 from cyxla.numpy.state.guards import Guards
 from cyxla.numpy.state.names import guard_names
@@ -421,7 +422,7 @@ def _mark(value: Any, numbers: Mapping[int, int], from_outside: Callable[[Any], 
     """Replace arguments, given as numbers by identity, and objects from outside in a container of results."""
     if id(value) in numbers:
         return _Passed(numbers[id(value)])
-    found = from_outside(value)
+    found = from_outside(value) or constant_result(value)
     if found is not None:
         return found
     kind = None if isinstance(value, STATIC_TYPES) else kind_of(value)

@@ -1,4 +1,4 @@
-"""Results of types that programs do not compute with: arrays of text, dates, objects and long doubles that are known."""
+"""Results of types that programs do not compute with: known arrays of text, dates, objects and long doubles."""
 
 from __future__ import annotations
 

@@ -70,12 +70,13 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from cyxla.xla.hlo import HloModule
-    from cyxla.xla.service import Executable
+    from cyxla.xla.service import Compiler, Executable
 
 __all__ = ["CacheInfo", "Jitted", "jit"]
 _ = _functions, _methods, _protocols, _platforms, _handlers  # imported to register functions, operators and platforms
 MAX_ENTRIES = 256  # greatest number of signatures of a function that stay compiled
 WARN_AFTER = 8  # number of compilations after which to warn
+TRIES = 2  # signatures that are traced in vain, before NumPy runs a function on machines that cannot compile it
 MAX_VARIANTS = 16  # programs of a signature that differ in values from outside
 AnyEntry: TypeAlias = "Entry | PlainEntry | SizedEntry"
 _UNSUPPORTED_FUNCTIONS = (
@@ -165,6 +166,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         self._numbers: dict[str, Any] = {}  # from outside, by expression; see `OutsideValues`
         self._warned: set[str] = set()
         self._any_size = AnySizePrograms(sizes)
+        self._missing: list[OpError] = []  # what this machine lacks, for each signature that it cannot compile
         update_wrapper(self, function)
 
     # -- calls; most are handled in C alone
@@ -213,7 +215,7 @@ class Jitted(Dispatcher, Generic[P, R]):
 
     def call_after_failure(self, error: Exception, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
         """Call the function itself after a failed run, whose error the function may catch."""
-        if (self.fallback or config.get("FALLBACK")) == "error":
+        if self._fallback == "error":
             raise error
         return self._call_function(args, kwnames)
 
@@ -255,7 +257,7 @@ class Jitted(Dispatcher, Generic[P, R]):
 
     def _fall_back(self, error: OpError) -> None:
         """Warn that the function runs as it is written, once for each cause; or raise the cause."""
-        if (self.fallback or config.get("FALLBACK")) == "error" or not error.may_fall_back:
+        if self._fallback == "error" or not error.may_fall_back:
             raise error
         cause = error.where or error.message
         with self._lock:
@@ -290,6 +292,8 @@ class Jitted(Dispatcher, Generic[P, R]):
         if entry is not None:
             self._slow_hits += 1
             return entry
+        if self._is_uncompiled():
+            return self._exact_entry(call)
         found = self._any_size.find(call, self._compile_any_size) if call.binding.out is None else None
         if found is None:
             return self._exact_entry(call)
@@ -314,11 +318,35 @@ class Jitted(Dispatcher, Generic[P, R]):
         with self._compile_lock(key):
             entry = self._find_entry(call)
             if entry is None:
-                started = perf_counter()
-                entry = self._compile(call, tiered=True)
-                entry.seconds = perf_counter() - started
+                entry = self._new_entry(call)
                 self._add_entry((*key, self._add_guards(key, entry.guards)), entry, call)
         return entry
+
+    def _new_entry(self, call: Call) -> Entry | PlainEntry:
+        """Return a compiled entry, or one of the function itself, which is faster than an evaluated program."""
+        if len(self._missing) >= TRIES or (self._misses >= WARN_AFTER and self._is_uncompiled()):
+            return PlainEntry(self._missing[0] if self._missing else UnimplementedError("no compiler was found"))
+        started = perf_counter()
+        entry = self._compile_tiered(self._lower(call, keep_order=True, guarded=True), call)
+        entry.seconds = perf_counter() - started
+        missing = entry.executable.missing
+        if missing is None or not self._may_run_plainly():
+            return entry
+        with self._lock:
+            self._missing.append(missing)
+        return PlainEntry(missing)
+
+    def _is_uncompiled(self) -> bool:
+        """Return True if no code is generated for the function, and NumPy may run it."""
+        return self._may_run_plainly() and not LocalService(self.platform).compiler.generates_code
+
+    def _may_run_plainly(self) -> bool:
+        """Return True if NumPy may run the function in place of a program, for the same results and errors."""
+        return not self.is_internal and self.bounds == "raise" and self._fallback != "error"
+
+    @property
+    def _fallback(self) -> str:
+        return self.fallback or str(config.get("FALLBACK"))
 
     def _add_guards(self, key: Any, guards: Guards) -> int | None:
         """Add the guards of a program, and return their number; None if it depends on nothing from outside."""
@@ -352,29 +380,35 @@ class Jitted(Dispatcher, Generic[P, R]):
             return None
         if _largest_bytes(lowered.module) > MOST_BYTES:
             return None
-        entry = self._compile_lowered(lowered, call, tiered=True)
+        entry = self._compile_tiered(lowered, call)
         entry.seconds = perf_counter() - started
         with self._lock:
             self._misses += 1
             self._seconds += entry.seconds
         return entry
 
-    def _compile(self, call: Call, *, tiered: bool = False) -> Entry:
-        """Trace and compile; with `tiered`, prebuilt kernels may serve until native code is ready."""
-        return self._compile_lowered(self._lower(call, keep_order=tiered, guarded=tiered), call, tiered=tiered)
+    def _compile(self, call: Call) -> Entry:
+        """Trace and compile native code."""
+        lowered = self._lower(call)
+        compiler, options = self._compilation(lowered, call)
+        return Entry(lowered, compiler.compile(lowered.module, options))
 
-    def _compile_lowered(self, lowered: Lowered, call: Call, *, tiered: bool) -> Entry:
-        compiler = LocalService(self.platform).compiler  # every instruction was checked when it was made
-        options = CompileOptions.of({**self._options(call, lowered), "live_results": lowered.live_results})
-        if config.get("VERIFY"):
-            lowered.module.verify()
-        if not tiered:
-            return Entry(lowered, compiler.compile(lowered.module, options))
+    def _compile_tiered(self, lowered: Lowered, call: Call) -> Entry:
+        """Compile; prebuilt kernels may serve until native code is ready."""
+        compiler, options = self._compilation(lowered, call)
         executable, later = compiler.compile_tiered(lowered.module, options)
         entry = Entry(lowered, executable)
         if later is not None:
             entry.compile_in_background(later)
         return entry
+
+    def _compilation(self, lowered: Lowered, call: Call) -> tuple[Compiler, CompileOptions]:
+        """Return the compiler of a traced program, and its options."""
+        compiler = LocalService(self.platform).compiler  # every instruction was checked when it was made
+        options = CompileOptions.of({**self._options(call, lowered), "live_results": lowered.live_results})
+        if config.get("VERIFY"):
+            lowered.module.verify()
+        return compiler, options
 
     def _lower(
         self, call: Call, *, keep_order: bool = False, open_sizes: OpenSizes | None = None, guarded: bool = False
@@ -417,7 +451,7 @@ class Jitted(Dispatcher, Generic[P, R]):
                 self._drop_oldest(entry)
             self._recent_calls = [*self._recent_calls[1 - WARN_AFTER :], call.without_arrays()]
             warn = self._misses == WARN_AFTER
-        if warn:
+        if warn and not self._is_uncompiled():
             _warn_recompilation(self.name, self._recent_calls, self._any_size.reason)
 
     def _drop_oldest(self, new_entry: Entry | PlainEntry) -> None:
@@ -527,6 +561,7 @@ class Jitted(Dispatcher, Generic[P, R]):
             self._entries.clear()
             self._guards.clear()
             self._any_size.clear()
+            self._missing.clear()
             self.forget()
             self._recent_calls = []
 

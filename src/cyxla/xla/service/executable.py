@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cyxla._native.arguments import count
-from cyxla.errors import InvalidArgumentError, UnimplementedError
+from cyxla.errors import InvalidArgumentError, OpError, UnimplementedError
 
 if TYPE_CHECKING:
     from cyxla.types import Shape
@@ -40,10 +40,13 @@ class Executable(ABC):
         Shape of the result: an array, or a tuple for a tuple root.
     tier : str
         Tier: ``"interpreter"``, ``"kernels"`` (prebuilt kernels only), or ``"native"`` (code generated for it).
+    missing : OpError or None
+        What this machine lacks to run the program otherwise than in the evaluator; None if it lacks nothing.
     """
 
     platform: str
     tier: str = "interpreter"
+    missing: OpError | None = None
     inputs: tuple[Shape, ...]
     outputs: Shape
 

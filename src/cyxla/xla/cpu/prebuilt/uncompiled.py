@@ -111,7 +111,7 @@ class PlannedExecutable(PrebuiltExecutable):
 class UncompiledExecutable(EvaluatedExecutable):
     """Executable of platform cpu that runs in the evaluator for lack of a C compiler."""
 
-    platform = "cpu"
+    platform, missing = "cpu", UnimplementedError(NO_COMPILER, hint=COMPILER_HINT)
 
     def __call__(self, *args: Any, out: Any = None) -> Any:
         """Evaluate; see `Executable`."""

@@ -5,6 +5,7 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 DEMO    := build/demo-venv
 WORKERS ?= 2
+TESTS   ?= not slow
 SOURCES := setup.py pyproject.toml $(wildcard src/native/* include/cyxla/abi.h include/cyxla/kernels/* pyx/cyxla/_native/*)
 FORMATTED := include/cyxla/compiler.h $(wildcard include/cyxla/kernels/*)
 
@@ -20,8 +21,8 @@ demo: wheel  ## build the wheel, install it into a fresh environment, run progra
 	cd build && ../$(DEMO)/bin/python ../examples/run_jax_programs.py
 	cd build && ../$(DEMO)/bin/python ../examples/black_scholes.py
 
-test: $(VENV)/built  ## pass the tests
-	$(BIN)/python -m pytest -n $(WORKERS) -q
+test: $(VENV)/built  ## pass the tests; TESTS="slow or not slow" for all of them
+	$(BIN)/python -m pytest -n $(WORKERS) -q -m "$(TESTS)"
 
 lint: $(VENV)/built $(VENV)/lint  ## style, types, imports between parts, language of docstrings
 	$(BIN)/ruff check .

@@ -2,6 +2,7 @@
 
 import gc
 import os
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -17,6 +18,19 @@ os.environ.setdefault("CYXLA_TIER", "native")  # also for first calls; test_tier
 def pytest_collection():
     """Stop garbage collection while tests are collected, of which none is garbage."""
     gc.disable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark the rows of a table after the first ones as slow, for tests that say how many rows are not."""
+    rows = Counter()
+    for item in items:
+        marker = item.get_closest_marker("slow_after")
+        if marker is not None:
+            function = item.nodeid.partition("[")[0]
+            rows[function] += 1
+            if rows[function] > marker.args[0]:
+                item.add_marker("slow")
 
 
 def pytest_collection_finish():

@@ -6,11 +6,7 @@ from support.graph_programs import random_graph
 
 import cyxla
 
-GRAPHS, TOGETHER, QUICK = 150, 10, 4
-STARTS = [
-    pytest.param(start, marks=[pytest.mark.slow] if start >= QUICK * TOGETHER else [])
-    for start in range(0, GRAPHS, TOGETHER)
-]
+GRAPHS, TOGETHER = 150, 10
 
 
 def results(program, **options):
@@ -21,7 +17,8 @@ def results(program, **options):
     return [value for step in steps for value in step if value is not None]
 
 
-@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.slow_after(3)
+@pytest.mark.parametrize("start", range(0, GRAPHS, TOGETHER))
 def test_compiled_graphs_give_the_same(start):
     """Branches and loops of both kinds, calls, variables."""
     for seed in range(start, start + TOGETHER):

@@ -131,6 +131,7 @@ def test_loops_and_containers(name, platform):
     check_sizes(f"{LOOPS[name]}\n", platform, SIZES if platform == "interpreter" else [(3, 4), (2, 1)])
 
 
+@pytest.mark.slow_after(10)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_functions(seed):
     body = random_body(seed)
@@ -138,6 +139,7 @@ def test_random_functions(seed):
     check_any_size(body, "interpreter")
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("seed", range(60, 66))
 def test_random_functions_on_cpu(seed):
     check_any_size(random_body(seed), "cpu", [(3, 4), (5, 2), (4, 4), (7, 7), (6, 5)])

@@ -35,11 +35,13 @@ def expression(seed):
     return "\n".join([*lines, f"return {rng.choice(ENDS).replace('{}', 'z')}"])
 
 
+@pytest.mark.slow_after(20)
 @pytest.mark.parametrize("seed", range(COUNT))
 def test_random_expressions(seed):
     check(expression(seed), "interpreter")
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("seed", range(COUNT, COUNT + 8))
 def test_random_expressions_on_cpu(seed):
     check(expression(seed), "cpu")

@@ -75,6 +75,7 @@ def test_incomplete_gamma_of_narrow_types_and_broadcasts() -> None:
     close(run("Igamma", a, x), [expected])
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", ["IgammaGradA", "RandomGammaGrad"])
 def test_derivatives_of_incomplete_gamma(name: str, dtype: Any) -> None:

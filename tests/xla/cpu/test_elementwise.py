@@ -159,6 +159,7 @@ LENGTHS = {
 }
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("dtype, start", [(t, k) for t, lengths in LENGTHS.items() for k in range(0, len(lengths), 7)])
 def test_every_length_gives_the_bits_of_one_long_array(dtype, start):
     """Vector loops, their remainders and short arrays round alike."""

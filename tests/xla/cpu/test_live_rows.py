@@ -647,11 +647,13 @@ def check_random_loop(seed: int, steps: tuple[str, ...] = EXACT) -> None:
             same(a[:end], b[:end], steps)
 
 
+@pytest.mark.slow_after(5)
 @pytest.mark.parametrize("seed", range(24))
 def test_random_programs_agree_with_programs_that_compute_all_elements(seed):
     check_random_program(seed)
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_loops_agree_with_loops_that_compute_all_elements(seed):
     check_random_loop(seed)

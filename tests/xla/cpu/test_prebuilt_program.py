@@ -72,6 +72,7 @@ def assert_same_bits(module, fractions=(0.0, 0.4, 0.9)):
 CHUNK = 25
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("start", range(0, 125, CHUNK))
 def test_random_programs(start):
     count = 0

@@ -279,6 +279,27 @@ def _matrix_state(x):
     return a
 
 
+def _relax(p, source, rounds):
+    for _ in range(rounds):
+        q = p.copy()
+        p[1:-1, 1:-1] = (q[:-2, 1:-1] + q[2:, 1:-1] + q[1:-1, :-2] + q[1:-1, 2:]) / 4 - source[1:-1, 1:-1]
+        p[0] = p[1]
+
+
+def _step(u, p, source):
+    source[1:-1] = 0.01 * (u[2:] - u[:-2]) + 0.1 * p[1:-1]
+
+
+def _helpers_write_arrays(u, steps):
+    u, p, source = u.copy(), np.zeros_like(u), np.zeros(u.shape)
+    for _ in range(steps):
+        old = u.copy()
+        _step(u, p, source)
+        _relax(p, source, 40)
+        u[1:] = old[1:] - 0.1 * (p[1:] - p[:-1])
+    return u, p, source
+
+
 PROGRAMS = {
     "sum": (_weighted_sum, X), "empty sum": (_no_iterations, 0, X), "filter": (_filter, X),
     "return": (_return_in_branch, X), "other return": (_return_in_branch, -np.abs(X)), "sweep": (_sweep, 3, M),
@@ -286,7 +307,8 @@ PROGRAMS = {
     "swap odd": (_swap, 7, X), "swap even": (_swap, 30, X), "swap rest": (_swap, 31, X), "rotate": (_rotate, 35, X),
     "find": (_find, np.arange(40.0), 17.0), "find nothing": (_find, np.arange(40.0), 77.0),
     "for else": (_for_else, np.arange(40.0)), "else": (_for_else, -np.arange(40.0)), "insertion": (_insertion_sort, X),
-    "continue": (_continue, X), "helper": (_calls_helper, X), "if expression": (_conditional_expression, X),
+    "continue": (_continue, X), "helper": (_calls_helper, X),
+    "helpers that write": (_helpers_write_arrays, M, 25), "if expression": (_conditional_expression, X),
     "and or not": (_boolean_operators, X), "min max": (_extrema, X), "last": (_last_value, X),
     "enumerate zip": (_enumerate_and_zip, X, X + 1), "math": (_mathematics, X), "list": (_list_grows, X),
     "tuple": (_tuple_state, X), "views": (_views, X), "backwards": (_backwards, X), "triangle": (_triangle, SPD),

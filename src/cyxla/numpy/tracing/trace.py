@@ -200,9 +200,12 @@ class WriteLog:
     def __init__(self) -> None:
         self._saved: dict[int, tuple[Any, XlaOp]] = {}
 
-    def add(self, array: Any) -> None:
-        """Add an array with its present value, unless it is there."""
-        self._saved.setdefault(id(array), (array, array.root_op))
+    def add(self, array: Any, value: XlaOp | None = None) -> XlaOp:
+        """Add an array with its present value, or a given one, unless it is there; return the value it had before."""
+        found = self._saved.get(id(array))
+        if found is None:
+            found = self._saved[id(array)] = array, array.root_op if value is None else value
+        return found[1]
 
     @property
     def arrays(self) -> list[Any]:
@@ -474,8 +477,9 @@ def admit_write(array: Any) -> bool:
         trace = trace.parent
     if trace is None:
         return False
-    for log in logs:
-        log.add(array)
+    value = None
+    for log in logs:  # what an array was before a loop is its present value around the loop
+        value = log.add(array, value)
     return True
 
 

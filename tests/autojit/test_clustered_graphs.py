@@ -15,7 +15,7 @@ from cyxla.autojit.flags import flags
 from cyxla.autojit.passes.partially_decluster import is_acyclic
 from cyxla.core.runtime.optimization_registry import Grouping, OptimizationPassRegistry
 
-GRAPHS, TOGETHER = 300, 30
+GRAPHS, TOGETHER = 300, 10
 
 
 def checked_passes(seen):

@@ -440,6 +440,7 @@ def test_every_header_has_a_case():
 LOWEST, *_, HIGHEST = ISA_FEATURES
 
 
+@pytest.mark.slow_after(40)
 @pytest.mark.parametrize("isa", [*ISA_FEATURES])
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("header", CASES)

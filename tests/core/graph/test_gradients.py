@@ -183,6 +183,7 @@ def test_picks_of_a_variable():
     np.testing.assert_array_equal(session.run(db), [[2, 0, 1], [0, 7, 0]])
 
 
+@pytest.mark.slow
 def test_a_long_chain_is_nothing_special():
     graph, x = build()
     y = x

@@ -228,6 +228,7 @@ def chain(length):
     return graph, y
 
 
+@pytest.mark.slow
 def test_a_long_chain_is_nothing_special():
     graph, y = chain(20_000)
     assert len(post_order([y.node])) == 20_001

@@ -332,6 +332,7 @@ def test_all_kernels_that_touch_files_are_known():
     assert all(ops and asks for ops, asks in asking.values()), asking
 
 
+@pytest.mark.slow
 def test_no_other_part_of_the_framework_runs_kernels_without_the_limit():
     """Each `StepContext` of the runtime is told the limit, but that of ops applied at once, which are the caller's."""
     runtime = Path(cyxla.__file__).parent

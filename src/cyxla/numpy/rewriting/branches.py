@@ -67,11 +67,12 @@ class TracedBranch:
             s.part.body([*[op for j in joined for op in j.ops(k, s.part)], *[s.value_of(a) for a in arrays]])
             for k, s in enumerate(self._sides)
         ]
-        results = iter(_emit(bodies, kinds, value_of(self._test)))
-        after = tuple([j.take(results) for j in joined])
-        for array in arrays:
-            array.overwrite(next(results))
-        return after
+        results = _emit(bodies, kinds, value_of(self._test))
+        count = len(results) - len(arrays)
+        for array, result in zip(arrays, results[count:], strict=True):
+            array.overwrite(result)
+        values = iter(results[:count])
+        return tuple([j.take(values) for j in joined])
 
 
 class _Value:

@@ -300,6 +300,27 @@ def _helpers_write_arrays(u, steps):
     return u, p, source
 
 
+def _shapes_of_iterations(k, n, x):
+    for i in range(k):
+        y = np.reshape(x, (2**i, 2, 2 ** (k - i - 1)))
+        x = np.reshape(np.transpose(y, (1, 0, 2)), (n,)) * 2
+    return x
+
+
+def _points_that_stay(c, most):
+    z, place, found = np.zeros_like(c), np.arange(len(c)), np.zeros(c.shape, np.int64)
+    for i in range(most):
+        if not len(z):
+            break
+        np.multiply(z, z, z)
+        np.add(z, c, z)
+        gone = abs(z) > 2
+        found[place[gone]] = i + 1
+        np.logical_not(gone, gone)
+        z, c, place = z[gone], c[gone], place[gone]
+    return found
+
+
 PROGRAMS = {
     "sum": (_weighted_sum, X), "empty sum": (_no_iterations, 0, X), "filter": (_filter, X),
     "return": (_return_in_branch, X), "other return": (_return_in_branch, -np.abs(X)), "sweep": (_sweep, 3, M),
@@ -308,6 +329,8 @@ PROGRAMS = {
     "find": (_find, np.arange(40.0), 17.0), "find nothing": (_find, np.arange(40.0), 77.0),
     "for else": (_for_else, np.arange(40.0)), "else": (_for_else, -np.arange(40.0)), "insertion": (_insertion_sort, X),
     "continue": (_continue, X), "helper": (_calls_helper, X),
+    "shapes of iterations": (_shapes_of_iterations, 5, 32, np.arange(32.0)),
+    "points that stay": (_points_that_stay, X[:, None].ravel() + 1j * X[::-1], 40),
     "helpers that write": (_helpers_write_arrays, M, 25), "if expression": (_conditional_expression, X),
     "and or not": (_boolean_operators, X), "min max": (_extrema, X), "last": (_last_value, X),
     "enumerate zip": (_enumerate_and_zip, X, X + 1), "math": (_mathematics, X), "list": (_list_grows, X),

@@ -57,6 +57,7 @@ class Loop(ABC):
         self._restored: tuple[Any, ...] | None = None
         self._state: tuple[Any, ...] | None = None
         self._passes = 0
+        self._raised_before = 0
         self._peeled_before = 0
         self.failure: str = ""
         self.unrolling = Unrolling()
@@ -76,6 +77,7 @@ class Loop(ABC):
             self._snapshot = Snapshot(_values(stored))
             self.plan.add_written(_outer_arrays(_values(stored)))
         self._passes += 1
+        self._raised_before = len(require_current().program.raised)
         self.recording = Recording(self.variables, self.plan, self.entry, self._can_peel)
         self._begin_pass(self.recording)
         return self.recording.state
@@ -173,6 +175,7 @@ class Loop(ABC):
     def _give_up(self, error: BaseException) -> None:
         recording = self.recording
         assert recording is not None
+        del require_current().program.raised[self._raised_before :]  # which the user does not see
         self._retry(recording)
         self._unroll(_reason(error))
 

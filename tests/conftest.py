@@ -22,15 +22,14 @@ def pytest_collection():
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark the rows of a table after the first ones as slow, for tests that say how many rows are not."""
+    """Mark rows of long tables as slow, for tests that say how many rows are not."""
     rows = Counter()
     for item in items:
-        marker = item.get_closest_marker("slow_after")
-        if marker is not None:
-            function = item.nodeid.partition("[")[0]
-            rows[function] += 1
-            if rows[function] > marker.args[0]:
-                item.add_marker("slow")
+        first, every = item.get_closest_marker("slow_after"), item.get_closest_marker("slow_but_every")
+        function = item.nodeid.partition("[")[0]
+        if (first and rows[function] >= first.args[0]) or (every and rows[function] % every.args[0]):
+            item.add_marker("slow")
+        rows[function] += 1
 
 
 def pytest_collection_finish():

@@ -84,11 +84,13 @@ FAMILIES = {
 EXPRESSIONS = [e.strip() for text in FAMILIES.values() for e in text.replace("\n", "|").split("|") if e.strip()]
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_functions(expression):
     check_sizes(f"return {expression}\n", "interpreter")
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_functions_on_cpu(family):
     expressions = [e.strip() for e in FAMILIES[family].replace("\n", "|").split("|") if e.strip()]

@@ -100,26 +100,22 @@ instead. An error of tracing that the function itself catches counts as such a r
 
 ## Differences from NumPy
 
-* An index out of range raises `IndexError` at the end of the call (`bounds="clamp"` moves it into range,
-  `"unchecked"` skips the check).
-* `x[i]` with a 0-d array as index shares memory, as with an int. Results without dimensions are arrays, scalars or
-  Python numbers as in NumPy, except for a few functions whose choice depends on values.
-* `print` and `logging` run while the function is traced, once, and show that a traced array has no value, also in
-  f-strings. `cyxla.print("x = {}", x)` prints in every run.
-* A traced array is a `cyxla.TracedArray`, and `type(x) is np.ndarray` is false. `isinstance(x, np.ndarray)` is true in
-  the program, and false in libraries. `x.flags` cannot be set.
-* Functions of SciPy that are written with NumPy's functions run; those that call compiled code or need values raise
-  `TraceError`, which names them. They may call jitted functions: `solve_ivp(cyxla.jit(f), ..)`.
-* Runs raise no RuntimeWarning: division by zero, overflow, invalid values, casts of NaN, means of empty arrays and
-  badly conditioned `np.polyfit` are silent, and `np.errstate` has no effect. DeprecationWarnings are issued once,
-  when the function is traced.
-* NumPy's errors keep their class and message. Those that depend on values are raised at the end of the call.
-* Results are contiguous and never share memory, even where NumPy returns a view of an argument, unless a result is an
-  argument itself, or one array occurs twice. Containers among the results are new, also where NumPy returns one of the
-  arguments. The memory order of results is NumPy's: `order=` counts, and element-wise functions and most others keep
-  the order of their operands. Results of integer array indexing, loops and branches are in row-major order. Results
-  that are read-only in NumPy, such as diagonals, are read-only.
-* Sums may be added in another order, so that their last bits may differ; they are reproducible on one machine.
+| subject | NumPy | a compiled function |
+|---|---|---|
+| errors that depend on values | are raised at the operation | have the same class and message, and are raised at the end of \
+the call; indices out of range are moved into range with `bounds="clamp"`, and not checked with `"unchecked"` |
+| RuntimeWarning | for a division by zero, overflow, NaN and the like | none, and `np.errstate` has no effect; \
+DeprecationWarnings are issued once |
+| sums | are added pairwise | may be added in another order, the same in each run on one machine |
+| views | share memory with arguments | results are contiguous arrays of their own, unless they are arguments, or one \
+array twice; `order=` counts, and results are read-only where NumPy's are |
+| memory order | that of the operands | the same, but row-major for integer array indexing, loops and branches |
+| `x[i]` of a 0-d array `i` | is a copy | shares memory, as with an int |
+| containers in results | may be those passed | are new |
+| `print`, `logging`, f-strings | in every run | once, without values; `cyxla.print("x = {}", x)` prints in every run |
+| `type(x)` | `np.ndarray` | `cyxla.TracedArray`; `isinstance(x, np.ndarray)` is true in the program, false in libraries |
+| SciPy | | functions that are written with NumPy run, those that call compiled code are named by the error; they may \
+call jitted functions: `solve_ivp(cyxla.jit(f), ..)` |
 """
 
 

@@ -102,8 +102,8 @@ instead. An error of tracing that the function itself catches counts as such a r
 
 | subject | NumPy | a compiled function |
 |---|---|---|
-| errors that depend on values | are raised at the operation | have the same class and message, and are raised at the end of \
-the call; indices out of range are moved into range with `bounds="clamp"`, and not checked with `"unchecked"` |
+| errors that depend on values | are raised at the operation | have the same class and message, and are raised at the end of the \
+call; indices out of range are moved into range with `bounds="clamp"`, and not checked with `"unchecked"` |
 | RuntimeWarning | for a division by zero, overflow, NaN and the like | none, and `np.errstate` has no effect; \
 DeprecationWarnings are issued once |
 | sums | are added pairwise | may be added in another order, the same in each run on one machine |
@@ -113,7 +113,8 @@ array twice; `order=` counts, and results are read-only where NumPy's are |
 | `x[i]` of a 0-d array `i` | is a copy | shares memory, as with an int |
 | containers in results | may be those passed | are new |
 | `print`, `logging`, f-strings | in every run | once, without values; `cyxla.print("x = {}", x)` prints in every run |
-| `type(x)` | `np.ndarray` | `cyxla.TracedArray`; `isinstance(x, np.ndarray)` is true in the program, false in libraries |
+| `type(x)` | `np.ndarray` | `cyxla.TracedArray`; `isinstance(x, np.ndarray)` is true in the program, and false \
+in libraries |
 | SciPy | | functions that are written with NumPy run, those that call compiled code are named by the error; they may \
 call jitted functions: `solve_ivp(cyxla.jit(f), ..)` |
 """

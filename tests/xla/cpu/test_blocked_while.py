@@ -61,7 +61,7 @@ def test_blocks_agree_with_the_interpreter(body, dims):
     assert "lane loop" in executable.explain()
 
 
-@pytest.mark.parametrize("dtype", ["bf16", "f16", "f8e5m2", "f64", "c64", "s4", "s8", "u16", "s64"])
+@pytest.mark.parametrize("dtype", ["bf16", "f16", "f8e5m2", "f64", "c64", "c128", "s4", "s8", "u16", "s64"])
 def test_every_type(dtype):
     executable = agree(loop(dtype, "150", "d = T[D] add(a, c) e = T[D] multiply(b, d)", "e, a", turns=3), ulp=8)
     assert "lane loop" in executable.explain()

@@ -122,9 +122,7 @@ class _Loop:
             if lane and index.linear != self.space.loop(0):
                 raise UnsuitableLoopError("elements that depend on others")
             node = self.lowered.external(dtype, number)
-            self.nest.set_external(
-                node, f"l{number}[{INNER_COUNTER}]" if lane else f"x{number}", self.nest.depth if lane else 0
-            )
+            self.nest.set_external(node, self.element(number) if lane else f"x{number}", self.nest.depth if lane else 0)
             return node
 
         return read
@@ -183,26 +181,57 @@ class _Loop:
         for n in self.scalars:
             c.line(f"{_type(self.state[n])} x{n} = {self.load(n, '0')};")
         for n in self.lanes:
-            c.line(f"{_type(self.state[n])} l{n}[{width}] __attribute__((aligned(64)));")
+            for name in self.lane_arrays(n):
+                c.line(f"{_part_type(self.state[n])} {name}[{width}] __attribute__((aligned(64)));")
         for n in self.lanes:
-            c.line(f"{inner} l{n}[{INNER_COUNTER}] = {self.load(n, f'{BLOCK_START} + {INNER_COUNTER}')};")
+            with c.block(inner):
+                c.line(f"const {_type(self.state[n])} v = {self.load(n, f'{BLOCK_START} + {INNER_COUNTER}')};")
+                c.lines([f"{place} = {part};" for place, part in self.assignments(n, "v")])
         with c.block(f"for (int64_t t = 0; t < {self.trips}; ++t)"):
             c.lines(barrier_if(loop_carries_product(self.body)))
             c.lines(self.nest.writers[0].written)
             c.lines(self.nest.writers[1].written)
             with c.block(inner):
+                for n in self.complex_lanes:
+                    parts = ", ".join(f"{name}[{INNER_COUNTER}]" for name in self.lane_arrays(n))
+                    c.line(f"const {_type(self.state[n])} {self.element(n)} = {{{parts}}};")
                 c.lines(self.nest.writers[2].written)
                 pairs = zip(self.lanes, next_lanes, strict=True)
-                assign_parallel(c, [(f"l{n}[{INNER_COUNTER}]", self.nest.text(node)) for n, node in pairs])
+                assign_parallel(c, [pair for n, node in pairs for pair in self.assignments(n, self.nest.text(node))])
             assign_parallel(c, [(f"x{n}", self.nest.text(x)) for n, x in zip(self.scalars, next_scalars, strict=True)])
         for n in self.written:
             dtype, lane = self.state[n].shape.dtype, n in self.lanes
-            value = scalar.store(dtype, f"l{n}[{INNER_COUNTER}]" if lane else f"x{n}")
+            value = scalar.store(dtype, self.lane_value(n) if lane else f"x{n}")
             c.line(
                 f"{inner} r{n}[{BLOCK_START} + {INNER_COUNTER}] = {value};"
                 if lane
                 else f"if (u == 0) r{n}[0] = {value};"
             )
+
+    @property
+    def complex_lanes(self) -> list[int]:
+        """Leaves of complex numbers, of which the parts stand in arrays of their own, for vectors."""
+        return [n for n in self.lanes if self.state[n].shape.dtype.is_complex]
+
+    def lane_arrays(self, number: int) -> list[str]:
+        """Return the names of the arrays that hold a block of a leaf."""
+        return [f"l{number}re", f"l{number}im"] if number in self.complex_lanes else [f"l{number}"]
+
+    def element(self, number: int) -> str:
+        """Return the C of an element of a block in an iteration."""
+        return f"e{number}" if number in self.complex_lanes else f"l{number}[{INNER_COUNTER}]"
+
+    def lane_value(self, number: int) -> str:
+        """Return the C of an element of a block after all iterations."""
+        parts = ", ".join(f"{name}[{INNER_COUNTER}]" for name in self.lane_arrays(number))
+        return f"({_type(self.state[number])}){{{parts}}}" if number in self.complex_lanes else parts
+
+    def assignments(self, number: int, value: str) -> list[tuple[str, str]]:
+        """Return the assignments of a value to an element of a block."""
+        if number not in self.complex_lanes:
+            return [(f"l{number}[{INNER_COUNTER}]", value)]
+        names = self.lane_arrays(number)
+        return [(f"{name}[{INNER_COUNTER}]", f"{value}.{part}") for name, part in zip(names, ("re", "im"), strict=True)]
 
     def load(self, number: int, index: str) -> str:
         """Return the C that loads an element of the initial state."""
@@ -211,6 +240,12 @@ class _Loop:
 
 def _type(value: Value) -> str:
     return scalar.register_type(value.shape.dtype)
+
+
+def _part_type(value: Value) -> str:
+    """Return the C type of an element, or of the parts of a complex one."""
+    dtype = value.shape.dtype
+    return {64: "float", 128: "double"}[dtype.bits] if dtype.is_complex else _type(value)
 
 
 def _node_ns(node: Node) -> float:

@@ -102,8 +102,8 @@ instead. An error of tracing that the function itself catches counts as such a r
 
 | subject | NumPy | a compiled function |
 |---|---|---|
-| errors that depend on values | are raised at the operation | have the same class and message, and are raised at the end of the \
-call; indices out of range are moved into range with `bounds="clamp"`, and not checked with `"unchecked"` |
+| errors that depend on values | are raised at once | have the same class and message, and are raised at the end of \
+the call; with `bounds="clamp"` indices out of range are moved into range, with `"unchecked"` not checked |
 | RuntimeWarning | for a division by zero, overflow, NaN and the like | none, and `np.errstate` has no effect; \
 DeprecationWarnings are issued once |
 | sums | are added pairwise | may be added in another order, the same in each run on one machine |

@@ -118,6 +118,7 @@ def test_functions_of_many_lines_are_called_on_vectors():
 PREBUILT = {"prebuilt_dot": [r"vfmadd\d+p[sd]"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PREBUILT)
 def test_prebuilt_loops_use_vectors(name):
     """So do those of the library, at each level that has them by these names."""

@@ -321,6 +321,19 @@ def _points_that_stay(c, most):
     return found
 
 
+def _until_still(u):
+    u, count = u.copy(), 0
+    while True:
+        change = 0.0
+        for i in range(1, len(u) - 1):
+            old = u[i]
+            u[i] = (u[i - 1] + u[i + 1]) / 2
+            change = max(change, abs(u[i] - old))
+        count += 1
+        if change < 1e-3 or count >= 500:
+            return u, count
+
+
 PROGRAMS = {
     "sum": (_weighted_sum, X), "empty sum": (_no_iterations, 0, X), "filter": (_filter, X),
     "return": (_return_in_branch, X), "other return": (_return_in_branch, -np.abs(X)), "sweep": (_sweep, 3, M),
@@ -329,7 +342,7 @@ PROGRAMS = {
     "find": (_find, np.arange(40.0), 17.0), "find nothing": (_find, np.arange(40.0), 77.0),
     "for else": (_for_else, np.arange(40.0)), "else": (_for_else, -np.arange(40.0)), "insertion": (_insertion_sort, X),
     "continue": (_continue, X), "helper": (_calls_helper, X),
-    "shapes of iterations": (_shapes_of_iterations, 5, 32, np.arange(32.0)),
+    "until still": (_until_still, X), "shapes of iterations": (_shapes_of_iterations, 5, 32, np.arange(32.0)),
     "points that stay": (_points_that_stay, X[:, None].ravel() + 1j * X[::-1], 40),
     "helpers that write": (_helpers_write_arrays, M, 25), "if expression": (_conditional_expression, X),
     "and or not": (_boolean_operators, X), "min max": (_extrema, X), "last": (_last_value, X),
@@ -409,6 +422,28 @@ def _gradient_of_loop(x):
     for i in range(40):
         y = y * np.cos(x[i % 5]) + x[i % 7]
     return y
+
+
+def _added(x, start):
+    for k in range(len(x)):
+        start = start + x[k]
+    return start
+
+
+def _added_if(x, start):
+    for k in range(len(x)):
+        if x[k] > 0:
+            start += x[k]
+    return start
+
+
+@pytest.mark.parametrize("start", [0, 0.0, True])
+@pytest.mark.parametrize("dtype", ["i4", "i8", "f4", "f8", "c16", "?"])
+@pytest.mark.parametrize("function", [_added, _added_if])
+def test_python_numbers_become_scalars_of_numpy(function, dtype, start):
+    x = np.ones(40, dtype)
+    got, wanted = cyxla.jit(function, fallback="error", static=("start",))(x, start), function(x, start)
+    assert (type(got), got) == (type(wanted), wanted)
 
 
 def test_loops_have_gradients():

@@ -138,7 +138,7 @@ class _Remover:
         if skip in body.flags:
             s.body = [*build.located([build.assign(skip, build.constant(False))], s.body[0]), *s.body]
         vars(s)["exits"] = exits
-        made = Block(flags=body.flags & {RETURNED})
+        made = Block(flags=body.flags & {RETURNED}, ends=exits == [RETURNED] and _is_endless(s))
         if stop in body.flags:
             made.statements.extend(build.located([build.assign(stop, build.constant(False))], s))
         made.statements.append(s)
@@ -185,6 +185,11 @@ class _Remover:
             s.orelse = build.located([ast.If(test, s.orelse, [])], s.orelse[0])
         made.flags |= orelse.flags | final.flags
         return made
+
+
+def _is_endless(s: ast.stmt) -> bool:
+    """Return True for ``while True``, behind which only its jumps lead."""
+    return isinstance(s, ast.While) and isinstance(s.test, ast.Constant) and bool(s.test.value)
 
 
 def _sides(s: ast.stmt) -> list[ast.stmt] | None:

@@ -18,7 +18,7 @@ from cyxla.numpy.control.lower_scan import Scan, emit_scan
 from cyxla.numpy.control.lower_while import emit_while
 from cyxla.numpy.indexing.ranges import declare_range
 from cyxla.numpy.rewriting.builtins_of_traced import truth
-from cyxla.numpy.rewriting.containers_of_python import Snapshot
+from cyxla.numpy.rewriting.containers_of_python import Snapshot, local_containers
 from cyxla.numpy.rewriting.iterables import Source, source_of
 from cyxla.numpy.rewriting.known_conditions import is_static, needs_value
 from cyxla.numpy.rewriting.plans import Peel, Plan, Repeat, Unsuitable, Variables
@@ -74,7 +74,7 @@ class Loop(ABC):
             return state
         if self.entry is None:
             self.entry = state
-            self._snapshot = Snapshot(_values(stored))
+            self._snapshot = Snapshot([*_values(stored), *local_containers()])
             self.plan.add_written(_outer_arrays(_values(stored)))
         self._passes += 1
         self._raised_before = len(require_current().program.raised)

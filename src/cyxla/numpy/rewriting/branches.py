@@ -11,10 +11,12 @@ from cyxla.errors import TraceError
 from cyxla.numpy.control.carry import agreed_kind, array_text
 from cyxla.numpy.control.lower_cond import emit_conditional
 from cyxla.numpy.rewriting.builtins_of_traced import truth
-from cyxla.numpy.rewriting.containers_of_python import Snapshot, local_containers, refill
+from cyxla.numpy.rewriting.containers_of_python import Snapshot, copied, local_containers, refill
 from cyxla.numpy.rewriting.jumps import VALUE
 from cyxla.numpy.rewriting.parts import Leaves, Part
 from cyxla.numpy.rewriting.unbound import Unbound
+from cyxla.numpy.rewriting.writes import Writes
+from cyxla.numpy.state.journal import ABSENT, Written, journal
 from cyxla.numpy.tracing.bodies import Body, inline, record_body
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.promotion import Kind, dtype_of
@@ -41,11 +43,12 @@ class TracedBranch:
         self._part: Part | None = None
         self._sides: list[_Side] = []
         self._containers = Snapshot(())
+        self._writes = Writes()
 
     def first(self, state: tuple[Any, ...]) -> bool:
         """Begin the first side."""
         self.entry = state
-        self._containers = Snapshot(local_containers())
+        self._containers, self._writes = Snapshot(local_containers()), Writes()
         self._part = Part("true_side")
         return True
 
@@ -57,7 +60,7 @@ class TracedBranch:
     def end(self, state: tuple[Any, ...]) -> None:
         """End a side."""
         assert self._part is not None
-        self._sides.append(_Side(self._part, state, self._containers))
+        self._sides.append(_Side(self._part, state, self._containers, self._writes))
 
     def merged(self) -> tuple[Any, ...]:
         """Emit the branch, and return the values of the variables after it."""
@@ -67,6 +70,8 @@ class TracedBranch:
         joined = [_Joined(name, (a, b)) for name, a, b in pairs]
         containers = {**one.changed, **other.changed}
         joined += [_Joined(_name(c.container), (one.contents(c), other.contents(c))) for c in containers.values()]
+        places = {**one.places, **other.places}
+        joined += [_Joined(p.place.text, (one.value_at(p), other.value_at(p))) for p in places.values()]
         kinds: list[Kind] = [k for j in joined for k in j.kinds] + [a.dtype for a in arrays]
         bodies = [
             s.part.body([*[op for j in joined for op in j.ops(k, s.part)], *[s.value_of(a) for a in arrays]])
@@ -78,9 +83,13 @@ class TracedBranch:
             array.overwrite(result)
         values = iter(results[:count])
         after = [j.take(values) for j in joined]
-        for changed, contents in zip(containers.values(), after[len(self._names) :], strict=True):
-            refill(changed.container, contents)
-        return tuple(after[: len(self._names)])
+        state, contents = after[: len(self._names)], iter(after[len(self._names) :])
+        for changed in containers.values():
+            refill(changed.container, next(contents))
+        for written in places.values():
+            journal().note(written.place)
+            written.place.assign(next(contents))
+        return tuple(state)
 
 
 class _Value:
@@ -140,17 +149,34 @@ class _Side:
         Values of the variables after them.
     containers : Snapshot
         Containers from before the branch, which are restored.
+    writes : Writes
+        Writes of attributes and names, which are undone.
     """
 
-    def __init__(self, part: Part, state: tuple[Any, ...], containers: Snapshot) -> None:
+    def __init__(self, part: Part, state: tuple[Any, ...], containers: Snapshot, writes: Writes) -> None:
         self.part = part
         self.values = [_Value(v, part) for v in state]
         self.changed = {
             id(value): _Changed(value, before, _Value(_copied(value), part)) for value, before in containers.changed()
         }
         self._written = {id(a): a.root_op for a in part.log.arrays}
+        self.places = {w.place.key: w for w in writes.changed()}
+        self._at_places = {k: _Value(w.after, part) for k, w in self.places.items() if w.after is not ABSENT}
         part.close()
         containers.restore_containers()
+        writes.undo()
+
+    def value_at(self, written: Written) -> _Value:
+        """Return the value of a place after this side, which may not write it."""
+        found = self._at_places.get(written.place.key)
+        if found is not None:
+            return found
+        if written.place.key in self.places or written.before is ABSENT:
+            raise TraceError(
+                f"{written.place.text} has a value or none, by a branch on a traced condition", where=user_line(),
+                hint="give it a value before the branch",
+            )  # fmt: skip
+        return _Value(written.before, self.part)
 
     def contents(self, changed: _Changed) -> _Value:
         """Return the contents of a container after this side, which may not change it."""
@@ -248,14 +274,17 @@ def _copied(container: Any) -> Any:
             f"a branch on a traced condition changes {_name(container)}, a {type(container).__name__}",
             where=user_line(), hint="use a list of a fixed length, or an array",
         )  # fmt: skip
-    return container.copy()
+    return copied(container)
 
 
 def _name(container: Any) -> str:
     """Return the name of the local variable that is a container."""
     frame = user_frame()
     names = () if frame is None else (n for n, v in frame.f_locals.items() if v is container)
-    return next(iter(names), f"a {type(container).__name__}")
+    kind = (
+        "list" if isinstance(container, list) else "dict" if isinstance(container, dict) else type(container).__name__
+    )
+    return next(iter(names), f"a {kind} from outside of the function")
 
 
 def _text(value: Any) -> str:

@@ -24,6 +24,7 @@ from cyxla.numpy.rewriting.known_conditions import is_static, needs_value
 from cyxla.numpy.rewriting.plans import Peel, Plan, Repeat, Unsuitable, Variables
 from cyxla.numpy.rewriting.recordings import Recording
 from cyxla.numpy.rewriting.unrolling import Unrolling
+from cyxla.numpy.rewriting.writes import Writes
 from cyxla.numpy.tracing.bodies import Body, inline, record_body
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.known_array import KnownArray
@@ -62,6 +63,7 @@ class Loop(ABC):
         self.failure: str = ""
         self.unrolling = Unrolling()
         self._snapshot: Snapshot | None = None
+        self._writes: Writes | None = None
 
     # -- calls of rewritten functions
 
@@ -74,7 +76,7 @@ class Loop(ABC):
             return state
         if self.entry is None:
             self.entry = state
-            self._snapshot = Snapshot([*_values(stored), *local_containers()])
+            self._snapshot, self._writes = Snapshot([*_values(stored), *local_containers()]), Writes()
             self.plan.add_written(_outer_arrays(_values(stored)))
         self._passes += 1
         self._raised_before = len(require_current().program.raised)
@@ -138,6 +140,8 @@ class Loop(ABC):
     def _finish_pass(self, recording: Recording, state: tuple[Any, ...]) -> None:
         if self._snapshot is not None and self._snapshot.is_changed():
             raise Unsuitable("a list or dict changes in its body")
+        if self._writes is not None and (found := self._writes.changed()):
+            raise Unsuitable(f"{found[0].place.text} changes in its body")
         if recording.finish(state):
             self._emit(recording)
         elif self._passes >= MOST_PASSES:
@@ -155,6 +159,8 @@ class Loop(ABC):
         self._restored = self.entry
         if self._snapshot is not None:
             self._snapshot.restore()
+        if self._writes is not None:
+            self._writes.undo()
 
     def _decide(self, decision: Exception) -> None:
         recording = self.recording

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import types
 from collections.abc import Callable
 from dataclasses import is_dataclass
@@ -13,6 +14,7 @@ import numpy as np
 from cyxla._native.dispatch import Source
 from cyxla.errors import TraceError
 from cyxla.numpy.state.effects import Deleted, set_attribute, set_cell, set_item
+from cyxla.numpy.state.journal import AttributeOf, is_recorded, journal
 from cyxla.numpy.state.outside import OutsideValues, Path
 from cyxla.numpy.tracing.sized_array import SizedArray
 from cyxla.numpy.tracing.trace import current, user_line
@@ -69,8 +71,18 @@ class Scope:
         change = set_item if path.source is Source.GLOBAL else set_cell
         if outside is None:
             change(owner, name, value)
-        else:
-            outside.change(path, change, owner, value)
+            return
+        if is_recorded():  # whoever records asks for the value before
+            self._read_before(name, path)
+        outside.change(path, change, owner, value)
+
+    def _read_before(self, name: str, path: Path) -> None:
+        """Read a name that is about to be written, if it has a value."""
+        try:
+            value = self.globals[name] if path.source is Source.GLOBAL else self.cells[name].cell_contents
+        except (KeyError, ValueError):
+            return
+        self.read_name(value, name)
 
     def delete_name(self, name: str) -> None:
         """Delete a name that is declared global or nonlocal."""
@@ -111,15 +123,20 @@ class Scope:
         """Do ``obj.attr = value``."""
         outside = outside_values()
         if outside is None or isinstance(obj, _PLAIN) or not _is_or_becomes_outside(outside, obj, value):
+            _note_attribute(obj, attr)
             setattr(obj, attr, value)
             return
         _check_attribute(obj, attr, value)
+        if is_recorded():
+            with contextlib.suppress(AttributeError):
+                self.read_attr(obj, attr)
         outside.change(_attribute_path(outside, obj, attr), set_attribute, obj, value)
 
     def delete_attr(self, obj: Any, attr: str) -> None:
         """Do ``del obj.attr``."""
         outside = outside_values()
         if outside is None or not outside.is_outside(obj):
+            _note_attribute(obj, attr)
             delattr(obj, attr)
             return
         _check_attribute(obj, attr, Deleted)
@@ -150,6 +167,12 @@ class Scope:
         """Return the method `name` of an object, which is about to be called."""
         found: Callable[..., Any] = self.read_attr(obj, name)
         return found
+
+
+def _note_attribute(obj: Any, attr: str) -> None:
+    """Note that an attribute of an object of a trace is about to be written."""
+    if current() is not None and not isinstance(obj, _PLAIN):
+        journal().note(AttributeOf(obj, attr))
 
 
 def _module_attribute(outside: OutsideValues, module: types.ModuleType, attr: str) -> Any:

@@ -111,6 +111,7 @@ DeprecationWarnings are issued once |
 array twice; `order=` counts, and results are read-only where NumPy's are |
 | memory order | that of the operands | the same, but row-major for integer array indexing, loops and branches |
 | `x[i]` of a 0-d array `i` | is a copy | shares memory, as with an int |
+| random numbers | of the generator's stream | of another stream, for a `Generator` that is an argument |
 | containers in results | may be those passed | are new |
 | `print`, `logging`, f-strings | in every run | once, without values; `cyxla.print("x = {}", x)` prints in every run |
 | `type(x)` | `np.ndarray` | `cyxla.TracedArray`; `isinstance(x, np.ndarray)` is true in the program, and false \

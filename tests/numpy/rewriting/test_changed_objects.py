@@ -68,6 +68,46 @@ def _list_of_enclosing_function(x):
     return found
 
 
+def _variable_of_enclosing_function(x):
+    total = 0.0
+
+    def add(v):
+        nonlocal total
+        total += v
+
+    for v in x:
+        add(v)
+    if x[0] > 0:
+        add(x[1])
+    return total
+
+
+def _counted_calls(x):
+    calls = [0]
+
+    def scaled(v):
+        calls[0] += 1
+        return v * calls[0]
+
+    return scaled(x) + scaled(x), calls[0]
+
+
+def _counter(start):
+    count = start
+
+    def step(v):
+        nonlocal count
+        count = count + v
+        return count
+
+    return step
+
+
+def _variable_of_ended_function(x):
+    step = _counter(1.0)
+    return step(x[0]), step(x[1])
+
+
 def _appended_in_loop(x):
     found = []
     for _ in range(30):
@@ -157,6 +197,7 @@ def _outside_list_on_both_sides(x):
 
 RIGHT = [
     _item_of_list, _items_of_dict, _appended_on_both_sides, _list_of_enclosing_function, _appended_in_loop, _own_object,
+    _variable_of_enclosing_function, _counted_calls, _variable_of_ended_function,
     _own_object_in_loop, _new_object_on_a_side, _item_of_outside_dict, _global, _global_in_loop, _attribute,
     _attribute_in_loop, _attribute_with_array, _outside_list_in_loop, _outside_list_on_both_sides,
 ]  # fmt: skip

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
+from types import CellType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cyxla.numpy.tracing.trace import current
@@ -66,6 +67,36 @@ class AttributeOf(Place):
     def assign(self, value: Any) -> None:
         """Set the attribute."""
         setattr(self.owner, self.name, value)
+
+
+class ContentsOf(Place):
+    """Variable of a function that is being traced, which a function inside it writes."""
+
+    def __init__(self, cell: CellType, name: str) -> None:
+        self.cell = cell
+        self.key, self.text = id(cell), name
+
+    def state(self) -> Any:
+        """Return the value."""
+        return self.value()
+
+    def restore(self, state: Any) -> None:
+        """Assign an earlier value, or unbind the variable."""
+        if state is not ABSENT:
+            self.cell.cell_contents = state
+        elif self.value() is not ABSENT:
+            del self.cell.cell_contents
+
+    def value(self) -> Any:
+        """Return the value."""
+        try:
+            return self.cell.cell_contents
+        except ValueError:  # it is empty
+            return ABSENT
+
+    def assign(self, value: Any) -> None:
+        """Bind the variable."""
+        self.cell.cell_contents = value
 
 
 class ChangeOf(Place):

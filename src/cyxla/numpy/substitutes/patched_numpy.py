@@ -439,6 +439,9 @@ def _random_functions() -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _refuse_global_random(original: Callable[..., Any]) -> Callable[..., Any]:
     def substitute(*args: Any, **kwargs: Any) -> Any:
+        seed = args[0] if args else kwargs.get("seed")
+        if isinstance(seed, TracedArray) and original.__name__ in ("default_rng", "RandomState"):
+            seed.__index__()  # names the value that is needed
         seeded = original.__name__ == "default_rng" and (args or kwargs.get("seed")) not in ((), (None,), None)
         if seeded or not _called_by_user(original):
             return original(*args, **kwargs)

@@ -31,6 +31,7 @@ def _shape(sizes: tuple[int, ...]) -> Array:
 # By a seed, or a key
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("op", ["StatelessRandomUniform", "StatelessRandomNormal", "StatelessTruncatedNormal"])
@@ -54,6 +55,7 @@ def test_floats_of_a_key(op: str, dtype: str) -> None:
     check(op, _shape((3, 5)), key, counter, alg, dtype=as_data_type(dtype), platforms=("interpreter",))
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("dtype", WORDS)
 def test_integers(dtype: str) -> None:
     kind = as_data_type(dtype)
@@ -79,6 +81,7 @@ def test_key_counter_and_algorithm() -> None:
     assert int(alg) == int(run("StatelessRandomGetAlg")[0]) == 1
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, ml_dtypes.bfloat16])
 def test_classes(dtype: Any) -> None:
     logits = np.array([[0, 1, 2], [5, 0, 0]], dtype)
@@ -150,6 +153,7 @@ STATEFUL = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("op, operands, attrs", STATEFUL)
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_generators_in_variables(op: str, operands: tuple[Any, ...], attrs: dict[str, Any], platform: str) -> None:

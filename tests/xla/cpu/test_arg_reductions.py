@@ -61,6 +61,7 @@ SHAPES = [
 ]
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("dims, axis", SHAPES, ids=str)
 @pytest.mark.parametrize("make", [picks, naive])
 def test_places_of_extremes(make, dims, axis):

@@ -178,6 +178,7 @@ def test_padding_adds_nothing_for_any_weights(prebuilt, after, dtype, monkeypatc
     ("", False, TYPES[0], list(CASES)), ("", True, TYPES[1], list(CASES)),
     ("x86-64-v3", False, TYPES[1], list(CASES)[::2]), ("x86-64-v1", False, TYPES[0], list(CASES)[1::2]),
 ])  # fmt: skip
+@pytest.mark.slow_after(1)
 def test_prebuilt_or_not(isa, after, dtype, names, monkeypatch):
     """Sizes that are arguments at run time change no bit."""
     cases = [Convolution(**{**_fields(CASES[name]), "after": after, "dtype": dtype}) for name in names]

@@ -23,6 +23,7 @@ print(hashlib.sha256(compiler.emit(module)[2].text.encode()).hexdigest())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda p: p.stem)
 def test_equal_c_under_two_hash_seeds(path):
     digests = {

@@ -76,6 +76,7 @@ ENTRY e {{
 }}"""
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("epilogue", [False, True], ids=["stored", "epilogue"])
 @pytest.mark.parametrize("name", FORMS)
 def test_forms(name: str, epilogue: bool) -> None:

@@ -305,6 +305,7 @@ SIGNED = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("kind", CTYPE)
 @pytest.mark.parametrize("name, x, want", SIGNED)
 def test_special_values(functions: Functions, name: str, kind: str, x: float, want: float) -> None:
@@ -327,6 +328,7 @@ def test_power_of_special_values(functions: Functions, kind: str, x: float, y: f
     assert np.isnan(got) if np.isnan(want) else (got == want and np.signbit(got) == np.signbit(want))
 
 
+@pytest.mark.slow_after(1)
 def test_a_lane_does_not_depend_on_its_place(functions: Functions, tmp_path: Path) -> None:
     """Every length up to two blocks and a bit gives the bits that a loop over single elements gives."""
     flags = [*FLAGS, "-fno-tree-vectorize", "-fno-tree-slp-vectorize", *ISA[functions.isa], "-nostdlib"]
@@ -344,6 +346,7 @@ def test_a_lane_does_not_depend_on_its_place(functions: Functions, tmp_path: Pat
                 )
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("isa, register", [("v2", "xmm"), ("v3", "ymm"), ("v4", "zmm")])
 def test_loops_are_vectorised(listings: Callable[[str], Path], isa: str, register: str) -> None:
     text = listings(isa).read_text()

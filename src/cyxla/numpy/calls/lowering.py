@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -262,7 +261,7 @@ def lower(
     trace = Trace(name)
     trace.program.bounds = bounds
     outside = None if environment is None else environment.values(trace)
-    trace.program.outside, trace.program.entry = outside, sys._getframe()
+    trace.program.outside = outside
     with tracing(trace):
         padded = _padded(leaves, open_sizes)
         arguments = [_argument(trace, leaf, path) for leaf, path in zip(padded, names, strict=True)]
@@ -295,7 +294,7 @@ def lower(
         failure = trace.failure()
         is_array = tree.kind is None and failure is None and not writes
         root = values[0] if is_array else xla.tuple_(trace.builder, [*values, *([] if failure is None else [failure])])
-    trace.program.outside = trace.program.entry = trace.program.journal = None  # they keep objects alive
+    trace.program.outside = None  # it keeps objects alive
     spectra = real_if_zero(arrays) if keep_order else ()
     return Lowered(
         trace.module(root), trace.program, tree, failure is not None, rank0, tuple(input_axes), tuple(layouts), spectra,

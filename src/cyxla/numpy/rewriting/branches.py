@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -11,16 +11,13 @@ from cyxla.errors import TraceError
 from cyxla.numpy.control.carry import agreed_kind, array_text
 from cyxla.numpy.control.lower_cond import emit_conditional
 from cyxla.numpy.rewriting.builtins_of_traced import truth
-from cyxla.numpy.rewriting.containers_of_python import Snapshot, copied, local_containers, refill
 from cyxla.numpy.rewriting.jumps import VALUE
 from cyxla.numpy.rewriting.parts import Leaves, Part
 from cyxla.numpy.rewriting.unbound import Unbound
-from cyxla.numpy.rewriting.writes import Writes
-from cyxla.numpy.state.journal import ABSENT, Written, journal
 from cyxla.numpy.tracing.bodies import Body, inline, record_body
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.promotion import Kind, dtype_of
-from cyxla.numpy.tracing.trace import require_current, resumed, user_frame, user_line
+from cyxla.numpy.tracing.trace import require_current, resumed, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, View, as_traced, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.xla.hlo.builder import XlaOp
@@ -42,13 +39,10 @@ class TracedBranch:
         self.entry: tuple[Any, ...] = ()
         self._part: Part | None = None
         self._sides: list[_Side] = []
-        self._containers = Snapshot(())
-        self._writes = Writes()
 
     def first(self, state: tuple[Any, ...]) -> bool:
         """Begin the first side."""
         self.entry = state
-        self._containers, self._writes = Snapshot(local_containers()), Writes()
         self._part = Part("true_side")
         return True
 
@@ -60,7 +54,7 @@ class TracedBranch:
     def end(self, state: tuple[Any, ...]) -> None:
         """End a side."""
         assert self._part is not None
-        self._sides.append(_Side(self._part, state, self._containers, self._writes))
+        self._sides.append(_Side(self._part, state))
 
     def merged(self) -> tuple[Any, ...]:
         """Emit the branch, and return the values of the variables after it."""
@@ -68,10 +62,6 @@ class TracedBranch:
         arrays = list({id(a): a for s in self._sides for a in s.part.log.arrays}.values())
         pairs = zip(self._names, one.values, other.values, strict=True)
         joined = [_Joined(name, (a, b)) for name, a, b in pairs]
-        containers = {**one.changed, **other.changed}
-        joined += [_Joined(_name(c.container), (one.contents(c), other.contents(c))) for c in containers.values()]
-        places = {**one.places, **other.places}
-        joined += [_Joined(p.place.text, (one.value_at(p), other.value_at(p))) for p in places.values()]
         kinds: list[Kind] = [k for j in joined for k in j.kinds] + [a.dtype for a in arrays]
         bodies = [
             s.part.body([*[op for j in joined for op in j.ops(k, s.part)], *[s.value_of(a) for a in arrays]])
@@ -82,14 +72,7 @@ class TracedBranch:
         for array, result in zip(arrays, results[count:], strict=True):
             array.overwrite(result)
         values = iter(results[:count])
-        after = [j.take(values) for j in joined]
-        state, contents = after[: len(self._names)], iter(after[len(self._names) :])
-        for changed in containers.values():
-            refill(changed.container, next(contents))
-        for written in places.values():
-            journal().note(written.place)
-            written.place.assign(next(contents))
-        return tuple(state)
+        return tuple([j.take(values) for j in joined])
 
 
 class _Value:
@@ -120,68 +103,14 @@ def _is_shared(array: TracedArray) -> bool:
     return array.ndim > 0 or (array.rank0 is Rank0.ARRAY and array.weak is None)
 
 
-class _Changed(NamedTuple):
-    """Container that a side of a branch changes.
-
-    Attributes
-    ----------
-    container : list or dict
-        Container.
-    before : list or dict
-        Copy of it from before the branch.
-    after : _Value
-        Its contents after the side.
-    """
-
-    container: Any
-    before: Any
-    after: _Value
-
-
 class _Side:
-    """Side of a branch after it was recorded.
+    """Side of a branch after it was recorded."""
 
-    Parameters
-    ----------
-    part : Part
-        Recorded statements.
-    state : tuple
-        Values of the variables after them.
-    containers : Snapshot
-        Containers from before the branch, which are restored.
-    writes : Writes
-        Writes of attributes and names, which are undone.
-    """
-
-    def __init__(self, part: Part, state: tuple[Any, ...], containers: Snapshot, writes: Writes) -> None:
+    def __init__(self, part: Part, state: tuple[Any, ...]) -> None:
         self.part = part
         self.values = [_Value(v, part) for v in state]
-        self.changed = {
-            id(value): _Changed(value, before, _Value(_copied(value), part)) for value, before in containers.changed()
-        }
         self._written = {id(a): a.root_op for a in part.log.arrays}
-        self.places = {w.place.key: w for w in writes.changed()}
-        self._at_places = {k: _Value(w.after, part) for k, w in self.places.items() if w.after is not ABSENT}
         part.close()
-        containers.restore_containers()
-        writes.undo()
-
-    def value_at(self, written: Written) -> _Value:
-        """Return the value of a place after this side, which may not write it."""
-        found = self._at_places.get(written.place.key)
-        if found is not None:
-            return found
-        if written.place.key in self.places or written.before is ABSENT:
-            raise TraceError(
-                f"{written.place.text} has a value or none, by a branch on a traced condition", where=user_line(),
-                hint="give it a value before the branch",
-            )  # fmt: skip
-        return _Value(written.before, self.part)
-
-    def contents(self, changed: _Changed) -> _Value:
-        """Return the contents of a container after this side, which may not change it."""
-        own = self.changed.get(id(changed.container))
-        return _Value(changed.before, self.part) if own is None else own.after
 
     def value_of(self, array: TracedArray) -> XlaOp:
         """Return the value of an array of an enclosing function after this side."""
@@ -267,29 +196,7 @@ def _refuse_sharing(array: TracedArray, name: str, other: TracedArray) -> None:
     array._view = View(other, refuse, refuse, other.op)
 
 
-def _copied(container: Any) -> Any:
-    """Return the contents of a container, of a kind whose elements branches can choose."""
-    if not isinstance(container, (list, dict)):
-        raise TraceError(
-            f"a branch on a traced condition changes {_name(container)}, a {type(container).__name__}",
-            where=user_line(), hint="use a list of a fixed length, or an array",
-        )  # fmt: skip
-    return copied(container)
-
-
-def _name(container: Any) -> str:
-    """Return the name of the local variable that is a container."""
-    frame = user_frame()
-    names = () if frame is None else (n for n, v in frame.f_locals.items() if v is container)
-    kind = (
-        "list" if isinstance(container, list) else "dict" if isinstance(container, dict) else type(container).__name__
-    )
-    return next(iter(names), f"a {kind} from outside of the function")
-
-
 def _text(value: Any) -> str:
-    if isinstance(value, (list, tuple, dict)):
-        return f"a {type(value).__name__} of {len(value)}"
     return array_text(value) if isinstance(value, TracedArray) else type(value).__name__
 
 

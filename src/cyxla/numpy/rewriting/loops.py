@@ -18,13 +18,12 @@ from cyxla.numpy.control.lower_scan import Scan, emit_scan
 from cyxla.numpy.control.lower_while import emit_while
 from cyxla.numpy.indexing.ranges import declare_range
 from cyxla.numpy.rewriting.builtins_of_traced import truth
-from cyxla.numpy.rewriting.containers_of_python import Snapshot, local_containers
+from cyxla.numpy.rewriting.containers_of_python import Snapshot
 from cyxla.numpy.rewriting.iterables import Source, source_of
 from cyxla.numpy.rewriting.known_conditions import is_static, needs_value
 from cyxla.numpy.rewriting.plans import Peel, Plan, Repeat, Unsuitable, Variables
 from cyxla.numpy.rewriting.recordings import Recording
 from cyxla.numpy.rewriting.unrolling import Unrolling
-from cyxla.numpy.rewriting.writes import Writes
 from cyxla.numpy.tracing.bodies import Body, inline, record_body
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.known_array import KnownArray
@@ -63,7 +62,6 @@ class Loop(ABC):
         self.failure: str = ""
         self.unrolling = Unrolling()
         self._snapshot: Snapshot | None = None
-        self._writes: Writes | None = None
 
     # -- calls of rewritten functions
 
@@ -76,7 +74,7 @@ class Loop(ABC):
             return state
         if self.entry is None:
             self.entry = state
-            self._snapshot, self._writes = Snapshot([*_values(stored), *local_containers()]), Writes()
+            self._snapshot = Snapshot(_values(stored))
             self.plan.add_written(_outer_arrays(_values(stored)))
         self._passes += 1
         self._raised_before = len(require_current().program.raised)
@@ -140,8 +138,6 @@ class Loop(ABC):
     def _finish_pass(self, recording: Recording, state: tuple[Any, ...]) -> None:
         if self._snapshot is not None and self._snapshot.is_changed():
             raise Unsuitable("a list or dict changes in its body")
-        if self._writes is not None and (found := self._writes.changed()):
-            raise Unsuitable(f"{found[0].place.text} changes in its body")
         if recording.finish(state):
             self._emit(recording)
         elif self._passes >= MOST_PASSES:
@@ -159,8 +155,6 @@ class Loop(ABC):
         self._restored = self.entry
         if self._snapshot is not None:
             self._snapshot.restore()
-        if self._writes is not None:
-            self._writes.undo()
 
     def _decide(self, decision: Exception) -> None:
         recording = self.recording

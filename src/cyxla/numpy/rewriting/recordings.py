@@ -18,7 +18,6 @@ from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.promotion import Kind, dtype_of
 from cyxla.numpy.tracing.trace import user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, View, as_traced, value_of
-from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp
 
@@ -38,10 +37,6 @@ class Slot:
         Value before an iteration.
     variable, leaf : int
         Variable and its leaf; the leaf of an array that is written is -1.
-    op : XlaOp, optional
-        Value after an iteration.
-    rank0 : Rank0, optional
-        Kind of a value without dimensions after an iteration.
     """
 
     init: TracedArray
@@ -49,7 +44,6 @@ class Slot:
     variable: int = -1
     leaf: int = -1
     op: XlaOp | None = None
-    rank0: Rank0 | None = None
 
     @property
     def kind(self) -> Kind:
@@ -170,19 +164,14 @@ class Recording:
         if self.plan.add_written(self.part.log.arrays):
             return self._abandon()
         self._check_names(state)
-        before = self._learned()
+        before = len(self.plan.learned), dict(self.plan.kinds), set(self.plan.as_value), set(self.plan.as_object)
         for k, value in enumerate(state):
             self._variable(k, value)
-        if self._learned() != before:
+        if (len(self.plan.learned), self.plan.kinds, self.plan.as_value, self.plan.as_object) != before:
             return self._abandon()
         self._take_arrays()
         self.part.close()
         return True
-
-    def _learned(self) -> tuple[Any, ...]:
-        """Return what is known of the state, for a comparison."""
-        kinds = {place: (isinstance(kind, type), kind) for place, kind in self.plan.kinds.items()}
-        return len(self.plan.learned), kinds, set(self.plan.as_value), set(self.plan.as_object)
 
     def _abandon(self) -> bool:
         self.part.close()
@@ -211,7 +200,7 @@ class Recording:
         for slot, array in zip(slots, leaves.arrays, strict=True):
             self._check_identity(k, slot, array)
             self._check_kind(k, slot, array)
-            slot.op, slot.rank0 = self.part.trace.capture(array.op), array.rank0
+            slot.op = self.part.trace.capture(array.op)
 
     def _check_identity(self, k: int, slot: Slot, array: TracedArray) -> None:
         """Handle arrays that iterations both write in place and replace."""
@@ -225,7 +214,7 @@ class Recording:
 
     def _check_kind(self, k: int, slot: Slot, array: TracedArray) -> None:
         before, after = slot.kind, array.kind
-        if _is_same(before, after) and slot.parameter.shape == array.shape:
+        if before == after and slot.parameter.shape == array.shape:
             return
         kind = agreed_kind([before, after])
         if slot.parameter.shape != array.shape or kind is None:
@@ -233,7 +222,7 @@ class Recording:
                 k, f"is {array_text(slot.parameter)} before an iteration and {array_text(array)} after it"
             )
             return
-        if _is_same(kind, before):
+        if kind == before:
             return  # a number that is converted
         if not slot.parameter.weak and before is not bool:
             self._peel_or_fail(k, f"changes its dtype from {before} to {kind}")
@@ -321,7 +310,7 @@ class Recording:
             if slot.variable < 0:
                 next(arrays).overwrite(op)
             else:
-                by_variable.setdefault(slot.variable, []).append(_after(slot, op))
+                by_variable.setdefault(slot.variable, []).append(like(slot.parameter, op, _weak(slot.kind)))
         for k, parts in by_variable.items():
             values[k] = self._builders[k].build(parts)
             self._poison(k)
@@ -355,19 +344,6 @@ def refuse_use(array: TracedArray, name: str) -> None:
     array._view = View(other, refuse, refuse, None)  # type: ignore[arg-type]
 
 
-def _is_same(kind: Kind, other: Kind) -> bool:
-    """Return True for equal kinds; the type `float` equals the dtype, but is a number of Python."""
-    return kind == other and isinstance(kind, type) is isinstance(other, type)
-
-
-def _after(slot: Slot, op: XlaOp) -> TracedArray:
-    """Return the value of a slot after the loop: a scalar of NumPy if iterations make one of a Python number."""
-    made = like(slot.parameter, op, _weak(slot.kind))
-    if not made.ndim and slot.rank0 not in (None, made.rank0):
-        made.rank0 = Rank0.SCALAR
-    return made
-
-
 def _converted(array: TracedArray, kind: Kind) -> TracedArray:
     return like(array, convert(value_of(array), dtype_of(kind)), _weak(kind))
 
@@ -382,7 +358,4 @@ def _is_exact(array: TracedArray, kind: Kind) -> bool:
     if instruction is None or instruction.opcode != "constant":
         return False
     value = np.asarray(instruction.attrs["literal"].array)
-    converted = value.astype(dtype_of(kind))
-    if converted.dtype.kind == "c" and value.dtype.kind != "c":
-        converted = converted.real
-    return bool((converted.astype(value.dtype) == value).all())
+    return bool((value.astype(dtype_of(kind)).astype(value.dtype) == value).all())

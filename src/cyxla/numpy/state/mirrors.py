@@ -45,13 +45,6 @@ class MirrorList(list):  # type: ignore[type-arg]
             self.first = self.reader.elements(self, self.real)
             list.__setitem__(self, slice(0, 0), self.first)
 
-    def before(self, contents: list[Any] | None, was_read: bool) -> list[Any]:
-        """Return what the list held at a moment, of which it was read before or after; None for before it was made."""
-        first = self.first or []
-        if contents is None:
-            return first
-        return contents if was_read else [*first, *contents]
-
     def effects(self, text: str) -> list[tuple[Effect, Any]]:
         """Return the change of the list, with the new elements."""
         now = list(list.__iter__(self))

@@ -16,7 +16,6 @@ from cyxla._native.dispatch import Node, Source, axes_of
 from cyxla.errors import OpError, TraceError
 from cyxla.numpy.state.effects import DELETED, Deleted, Effect, Outside, owner_of
 from cyxla.numpy.state.guards import Guards, Row, same_node
-from cyxla.numpy.state.journal import ABSENT, ChangeOf, journal
 from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
 from cyxla.numpy.tracing.memory_layout import dense
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS
@@ -324,15 +323,7 @@ class OutsideValues:
     def change(self, path: Path, effect: Callable[[Any, Any, Any], None], owner: Any, value: Any) -> None:
         """Record that a place gets a new value, or none if it is `Deleted`."""
         new = DELETED if value is Deleted else value
-        made = Effect(effect, owner_of(owner), path.key, path.text)
-        journal().note(ChangeOf(self, path.identity, made))
-        self.changes[path.identity] = (made, new)
-
-    def present(self, identity: Any) -> Any:
-        """Return the value of a place that was read or changed; `ABSENT` for others."""
-        change = self.changes.get(identity)
-        value = self._values.get(identity, ABSENT) if change is None else change[1]
-        return ABSENT if value is _MISSING else value
+        self.changes[path.identity] = (Effect(effect, owner_of(owner), path.key, path.text), new)
 
     # -- the end of a trace
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import builtins
-import contextlib
-import sys
 import types
 from collections.abc import Callable
 from dataclasses import is_dataclass
 from typing import Any
-from weakref import ref
 
 import numpy as np
 
 from cyxla._native.dispatch import Source
 from cyxla.errors import TraceError
 from cyxla.numpy.state.effects import Deleted, set_attribute, set_cell, set_item
-from cyxla.numpy.state.journal import AttributeOf, ContentsOf, is_recorded, journal
 from cyxla.numpy.state.outside import OutsideValues, Path
 from cyxla.numpy.tracing.sized_array import SizedArray
 from cyxla.numpy.tracing.trace import current, user_line
@@ -51,16 +47,13 @@ class Scope:
         found = self.globals.get("__builtins__", builtins.__dict__)
         self.builtins: dict[str, Any] = found if isinstance(found, dict) else vars(found)
         self.cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-        self._code = function.__code__
-        self._own_cells: dict[str, bool] = {}
-        self._program: ref[Any] | None = None  # of which cells are known
 
     # -- names
 
     def read_name(self, value: Any, name: str) -> Any:
         """Return the value of a global or of a variable of an enclosing function."""
         outside = outside_values()
-        if outside is None or isinstance(value, types.ModuleType) or self._is_own(name):
+        if outside is None or isinstance(value, types.ModuleType):
             return value
         path = self._path(name)
         if path is None or (path.source is Source.GLOBAL and name not in self.globals):
@@ -74,35 +67,10 @@ class Scope:
             raise TraceError(f"{name} is neither a global nor a variable of an enclosing function", where=user_line())
         owner = self.globals if path.source is Source.GLOBAL else self.cells[name]
         change = set_item if path.source is Source.GLOBAL else set_cell
-        if self._is_own(name):
-            journal().note(ContentsOf(self.cells[name], name))
-            change(owner, name, value)
-            return
         if outside is None:
             change(owner, name, value)
-            return
-        if is_recorded():  # whoever records asks for the value before
-            self._read_before(name, path)
-        outside.change(path, change, owner, value)
-
-    def _is_own(self, name: str) -> bool:
-        """Return True for a variable of a function that is being traced, in a function that it defines."""
-        trace = current()
-        if trace is None or name not in self.cells:
-            return False
-        if self._program is None or trace.program is not self._program():
-            self._program, self._own_cells = ref(trace.program), {}
-        if name not in self._own_cells:
-            self._own_cells[name] = _is_variable_of_caller(name, self.cells[name], self._code, trace.program.entry)
-        return self._own_cells[name]
-
-    def _read_before(self, name: str, path: Path) -> None:
-        """Read a name that is about to be written, if it has a value."""
-        try:
-            value = self.globals[name] if path.source is Source.GLOBAL else self.cells[name].cell_contents
-        except (KeyError, ValueError):
-            return
-        self.read_name(value, name)
+        else:
+            outside.change(path, change, owner, value)
 
     def delete_name(self, name: str) -> None:
         """Delete a name that is declared global or nonlocal."""
@@ -143,20 +111,15 @@ class Scope:
         """Do ``obj.attr = value``."""
         outside = outside_values()
         if outside is None or isinstance(obj, _PLAIN) or not _is_or_becomes_outside(outside, obj, value):
-            _note_attribute(obj, attr)
             setattr(obj, attr, value)
             return
         _check_attribute(obj, attr, value)
-        if is_recorded():
-            with contextlib.suppress(AttributeError):
-                self.read_attr(obj, attr)
         outside.change(_attribute_path(outside, obj, attr), set_attribute, obj, value)
 
     def delete_attr(self, obj: Any, attr: str) -> None:
         """Do ``del obj.attr``."""
         outside = outside_values()
         if outside is None or not outside.is_outside(obj):
-            _note_attribute(obj, attr)
             delattr(obj, attr)
             return
         _check_attribute(obj, attr, Deleted)
@@ -187,37 +150,6 @@ class Scope:
         """Return the method `name` of an object, which is about to be called."""
         found: Callable[..., Any] = self.read_attr(obj, name)
         return found
-
-
-def _is_variable_of_caller(name: str, cell: types.CellType, code: types.CodeType, entry: Any) -> bool:
-    """Return True if a cell is that of a function under way, which the trace has called, and which defines the code."""
-    frame: Any = sys._getframe(1)
-    while frame is not None and frame is not entry:
-        if name in frame.f_code.co_cellvars and _defines(frame.f_code, code):
-            return _contents(cell) is frame.f_locals.get(name, _ABSENT)
-        frame = frame.f_back
-    return False
-
-
-def _defines(outer: types.CodeType, code: types.CodeType) -> bool:
-    """Return True if a function defines another one, or its rewritten form, at any depth."""
-    nested = [c for c in outer.co_consts if isinstance(c, types.CodeType)]
-    return any(
-        (c.co_name, c.co_firstlineno) == (code.co_name, code.co_firstlineno) or _defines(c, code) for c in nested
-    )
-
-
-def _contents(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # it is empty
-        return _ABSENT
-
-
-def _note_attribute(obj: Any, attr: str) -> None:
-    """Note that an attribute of an object of a trace is about to be written."""
-    if current() is not None and not isinstance(obj, _PLAIN):
-        journal().note(AttributeOf(obj, attr))
 
 
 def _module_attribute(outside: OutsideValues, module: types.ModuleType, attr: str) -> Any:

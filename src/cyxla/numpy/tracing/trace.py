@@ -119,10 +119,6 @@ class Program:
     outside : object
         Values from outside of the function that it has used so far; see `cyxla.numpy.state`. None if nothing records
         them.
-    entry : frame, optional
-        Frame that calls the function.
-    journal : object
-        Attributes and names that the function has written; see `cyxla.numpy.state.journal`. None if there are none.
     """
 
     checks: list[Check] = field(default_factory=list)
@@ -133,8 +129,6 @@ class Program:
     catches: bool = False
     raised: list[TraceError] = field(default_factory=list)
     outside: Any = None
-    entry: FrameType | None = None
-    journal: Any = None
 
     @contextlib.contextmanager
     def bounds_mode(self, bounds: str) -> Iterator[None]:

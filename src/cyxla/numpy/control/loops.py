@@ -27,7 +27,7 @@ from cyxla.numpy.indexing.ranges import declare_range
 from cyxla.numpy.tracing.bodies import TracedFunction, inline, record, record_body
 from cyxla.numpy.tracing.containers import Tree, flatten, map_leaves
 from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.promotion import Kind, dtype_of
+from cyxla.numpy.tracing.promotion import Kind, dtype_of, same_kind
 from cyxla.numpy.tracing.trace import current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.types import Shape
@@ -326,7 +326,7 @@ class _TracedCarry:
                     f"{self.caller}: {path} is {array_text(before)}, but {name} returns {array_text(after)} for it",
                     where=user_line(), hint="a carried value must keep its dtype and shape: convert one of the two",
                 )  # fmt: skip
-            if kind != before.kind:
+            if not same_kind(kind, before.kind):
                 self.arrays[k] = as_arrays([convert(value_of(before), dtype_of(kind))], [kind])[0]
                 changed = True
         return changed

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from cyxla.numpy.rewriting.parts import Leaves
 from cyxla.numpy.tracing.promotion import Kind
 from cyxla.numpy.tracing.traced_array import TracedArray
+from cyxla.numpy.tracing.zero_dim import Rank0
 
 
 class Variables(NamedTuple):
@@ -60,6 +61,8 @@ class Plan:
         Arrays of enclosing functions that iterations write to.
     kinds : dict of (int, int) to Kind
         Types that numbers of the initial state are converted to, by variable and leaf.
+    ranks : dict of (int, int) to Rank0
+        Whether numbers of the initial state are Python's or NumPy's, where iterations decide it.
     learned : dict of int to Learned
         Types of variables that are not bound before the loop, or only read after it.
     as_value, as_object : set of int
@@ -70,6 +73,7 @@ class Plan:
 
     written: list[TracedArray] = field(default_factory=list)
     kinds: dict[tuple[int, int], Kind] = field(default_factory=dict)
+    ranks: dict[tuple[int, int], Rank0] = field(default_factory=dict)
     learned: dict[int, Learned] = field(default_factory=dict)
     as_value: set[int] = field(default_factory=set)
     as_object: set[int] = field(default_factory=set)
@@ -81,6 +85,11 @@ class Plan:
         new = [a for a in arrays if id(a) not in known]
         self.written.extend(new)
         return bool(new)
+
+    def knowledge(self) -> tuple[Any, ...]:
+        """Return what passes have learned so far, to be compared."""
+        kinds = {key: (isinstance(kind, type), kind) for key, kind in self.kinds.items()}
+        return len(self.learned), kinds, dict(self.ranks), set(self.as_value), set(self.as_object)
 
 
 class Peel(Exception):  # noqa: N818 - no error, but a decision

@@ -15,9 +15,10 @@ from cyxla.numpy.rewriting.plans import Learned, Peel, Plan, Repeat, Unsuitable,
 from cyxla.numpy.rewriting.unbound import Unbound
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.known_array import KnownArray
-from cyxla.numpy.tracing.promotion import Kind, dtype_of
+from cyxla.numpy.tracing.promotion import Kind, dtype_of, same_kind
 from cyxla.numpy.tracing.trace import user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, View, as_traced, value_of
+from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp
 
@@ -101,7 +102,7 @@ class Recording:
             leaves = Leaves(value)
             if leaves.same_structure(learned.leaves):
                 pairs = list(zip(leaves.arrays, learned.leaves.arrays, learned.kinds, strict=True))
-                if all(a.shape == b.shape and agreed_kind([a.kind, k]) == k for a, b, k in pairs):
+                if all(a.shape == b.shape and _adopts(a.kind, k) for a, b, k in pairs):
                     return [_converted(a, k) for a, _, k in pairs]
         zeros = [
             as_traced(np.zeros(a.shape, dtype_of(k))) for a, k in zip(learned.leaves.arrays, learned.kinds, strict=True)
@@ -117,7 +118,9 @@ class Recording:
 
     def _adopted(self, k: int, j: int, array: TracedArray) -> TracedArray:
         kind = self.plan.kinds.get((k, j))
-        return like(array, value_of(array), array.weak) if kind is None else _converted(array, kind)
+        made = like(array, value_of(array), array.weak) if kind is None else _converted(array, kind)
+        made.rank0 = self.plan.ranks.get((k, j), made.rank0)
+        return made
 
     def _begin(self, inits: dict[int, list[TracedArray]]) -> tuple[Any, ...]:
         """Return the values of the variables before an iteration."""
@@ -164,10 +167,10 @@ class Recording:
         if self.plan.add_written(self.part.log.arrays):
             return self._abandon()
         self._check_names(state)
-        before = len(self.plan.learned), dict(self.plan.kinds), set(self.plan.as_value), set(self.plan.as_object)
+        before = self.plan.knowledge()
         for k, value in enumerate(state):
             self._variable(k, value)
-        if (len(self.plan.learned), self.plan.kinds, self.plan.as_value, self.plan.as_object) != before:
+        if self.plan.knowledge() != before:
             return self._abandon()
         self._take_arrays()
         self.part.close()
@@ -200,6 +203,7 @@ class Recording:
         for slot, array in zip(slots, leaves.arrays, strict=True):
             self._check_identity(k, slot, array)
             self._check_kind(k, slot, array)
+            self._check_rank0(k, slot, array)
             slot.op = self.part.trace.capture(array.op)
 
     def _check_identity(self, k: int, slot: Slot, array: TracedArray) -> None:
@@ -214,7 +218,7 @@ class Recording:
 
     def _check_kind(self, k: int, slot: Slot, array: TracedArray) -> None:
         before, after = slot.kind, array.kind
-        if before == after and slot.parameter.shape == array.shape:
+        if same_kind(before, after) and slot.parameter.shape == array.shape:
             return
         kind = agreed_kind([before, after])
         if slot.parameter.shape != array.shape or kind is None:
@@ -222,7 +226,7 @@ class Recording:
                 k, f"is {array_text(slot.parameter)} before an iteration and {array_text(array)} after it"
             )
             return
-        if kind == before:
+        if same_kind(kind, before):
             return  # a number that is converted
         if not slot.parameter.weak and before is not bool:
             self._peel_or_fail(k, f"changes its dtype from {before} to {kind}")
@@ -233,6 +237,16 @@ class Recording:
             learned = self.plan.learned[k]
             kinds = [kind if j == slot.leaf else old for j, old in enumerate(learned.kinds)]
             self.plan.learned[k] = Learned(learned.leaves, tuple(kinds))
+
+    def _check_rank0(self, k: int, slot: Slot, array: TracedArray) -> None:
+        """Make a number of Python's one of NumPy's that iterations replace by one."""
+        before, after = slot.parameter.rank0, array.rank0
+        if array.shape or before == after or after is Rank0.PYTHON or k in self.plan.learned:
+            return
+        if Rank0.ARRAY not in (before, after):
+            self.plan.ranks[k, slot.leaf] = after
+        elif self.can_peel:
+            raise Peel
 
     def _bound_inside(self, k: int, value: Any) -> None:
         """Learn the type of a variable that iterations bind."""
@@ -346,6 +360,12 @@ def refuse_use(array: TracedArray, name: str) -> None:
 
 def _converted(array: TracedArray, kind: Kind) -> TracedArray:
     return like(array, convert(value_of(array), dtype_of(kind)), _weak(kind))
+
+
+def _adopts(kind: Kind, other: Kind) -> bool:
+    """Return True if a number becomes one of another type."""
+    agreed = agreed_kind([kind, other])
+    return agreed is not None and same_kind(agreed, other)
 
 
 def _weak(kind: Kind) -> type | None:

@@ -138,6 +138,11 @@ def common_kind(*kinds: Kind) -> Kind:
     return result_type(*kinds)
 
 
+def same_kind(first: Kind, second: Kind) -> bool:
+    """Return True for equal kinds: a weak type equals no dtype, although NumPy's dtypes compare equal to it."""
+    return first is second or (isinstance(first, type) is isinstance(second, type) and first == second)
+
+
 @lru_cache(maxsize=512)
 def inexact(kind: Kind) -> Dtype:
     """Return the dtype of NumPy's mean or sqrt of a kind: floats and complex as they are, else float64."""

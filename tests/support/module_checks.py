@@ -1,0 +1,149 @@
+"""A module's function as it is written against the same function under `cyxla.jit`."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+import cyxla
+from cyxla.errors import DTypeError, TraceError, UnimplementedError
+
+REFUSALS = (TraceError, UnimplementedError, DTypeError)
+STATE = ("TABLE", "COUNT", "LEVEL", "LOG", "KNOWN", "BOX")
+FAMILIES = (OverflowError, ZeroDivisionError, TypeError, IndexError, ValueError, NameError, AttributeError)
+EPSILON = {"f": 1e-4, "d": 1e-9}
+_NUMBERS = itertools.count()
+
+
+class DifferentError(AssertionError):
+    """The two functions differ."""
+
+
+def loaded(text: str, folder: str) -> ModuleType:
+    """Import a text as a module of its own."""
+    name = f"written_module_{next(_NUMBERS)}"
+    path = Path(folder) / f"{name}.py"
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def arguments(module: ModuleType, call: int) -> tuple[Any, ...]:
+    """Return arguments of a call: small numbers that are sums of quarters."""
+    spec, seed = module.ARGUMENTS
+    rng = np.random.default_rng((seed, call))
+    made = []
+    for _, dtype, shape in spec:
+        whole = rng.integers(-8, 9, shape)
+        made.append(whole.astype(dtype) if dtype == "i8" else (whole / 4).astype(dtype))
+    return (*made, float(rng.integers(-8, 9)) / 4, seed % 4)
+
+
+def outcome(function: Any, args: tuple[Any, ...]) -> Any:
+    """Return a call's result, or its exception."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return function(*args)
+        except Exception as error:
+            return error
+
+
+def check(text: str, platform: str, calls: tuple[int, ...] = (0, 0, 1)) -> str:
+    """Compare calls of a module's function with those of the compiled one; return the errors of NumPy's, if any."""
+    with tempfile.TemporaryDirectory(prefix="cyxla-modules-") as folder:
+        ours, theirs = loaded(text, folder), loaded(text, folder)
+        try:
+            return _check(ours, theirs, platform, calls)
+        finally:
+            for module in (ours, theirs):
+                del sys.modules[module.__name__]
+
+
+def _check(ours: ModuleType, theirs: ModuleType, platform: str, calls: tuple[int, ...]) -> str:
+    run = cyxla.jit(ours.main, platform=platform, fallback="error")
+    for number, call in enumerate(calls):
+        given, copies = arguments(theirs, call), arguments(theirs, call)
+        want, got = outcome(theirs.main, given), outcome(run, copies)
+        where = f"call {number}"
+        if isinstance(got, REFUSALS):
+            raise got
+        if isinstance(want, Exception) or isinstance(got, Exception):
+            _compare_errors(got, want, where)
+            return f"{type(want).__name__}: {want}"
+        _compare_values(got, want, f"{where}, result")
+        _compare_identities(got, copies, want, given, where)
+        _compare_values(copies, given, f"{where}, arguments")
+        for name in STATE:
+            if hasattr(theirs, name):
+                one, other = getattr(ours, name), getattr(theirs, name)
+                plain = (lambda v: dict(vars(v))) if name == "BOX" else (lambda v: v)
+                _compare_values(plain(one), plain(other), f"{where}, {name}")
+    return ""
+
+
+def _compare_errors(got: Any, want: Any, where: str) -> None:
+    both = isinstance(got, Exception) and isinstance(want, Exception)
+    families = [f for f in FAMILIES if isinstance(want, f)] or [type(want)]
+    if not both or not any(isinstance(got, f) for f in families):
+        raise DifferentError(f"{where}\nplain: {want!r}\njitted: {got!r}") from (got if isinstance(got, Exception) else None)
+
+
+def _compare_identities(got: Any, copies: Any, want: Any, given: Any, where: str) -> None:
+    results = [(got, want)] if not isinstance(want, tuple) else list(zip(got, want, strict=True))
+    for one, other in results:
+        for ours, theirs in zip(copies, given, strict=True):
+            if isinstance(theirs, np.ndarray) and (one is ours) != (other is theirs):
+                raise DifferentError(f"{where}: a result is an argument in one of them")
+
+
+def _compare_values(got: Any, want: Any, where: str) -> None:
+    if isinstance(want, (tuple, list)):
+        if type(got) is not type(want) or len(got) != len(want):
+            raise DifferentError(f"{where}\nplain: {want!r}\njitted: {got!r}")
+        for k, (one, other) in enumerate(zip(got, want, strict=True)):
+            _compare_values(one, other, f"{where}[{k}]")
+    elif isinstance(want, dict):
+        if list(got) != list(want):
+            raise DifferentError(f"{where}\nplain: {want!r}\njitted: {got!r}")
+        for key in want:
+            _compare_values(got[key], want[key], f"{where}[{key!r}]")
+    else:
+        _compare_arrays(got, want, where)
+
+
+def _compare_arrays(got: Any, want: Any, where: str) -> None:
+    told = f"{where}\nplain: {type(want).__name__} {want!r}\njitted: {type(got).__name__} {got!r}"
+    g, w = np.asarray(got), np.asarray(want)
+    if g.shape != w.shape or not _same_values(g, w):
+        raise DifferentError(told)
+    if g.dtype != w.dtype or isinstance(got, np.ndarray) != isinstance(want, np.ndarray):
+        raise DifferentError(f"type: {told}")
+
+
+def _same_values(got: np.ndarray, want: np.ndarray) -> bool:
+    if want.dtype.char not in EPSILON:
+        return bool(np.array_equal(got, want))
+    with np.errstate(all="ignore"):
+        finite = np.isfinite(want)
+        if not np.array_equal(finite, np.isfinite(got)) or not np.array_equal(np.isnan(want), np.isnan(got)):
+            return False
+        largest = max(float(np.abs(want[finite]).max(initial=0)), 1.0)
+        return bool((np.abs(got[finite] - want[finite]) <= EPSILON[want.dtype.char] * largest).all())

@@ -310,7 +310,7 @@ class Module:
         if array and self.chance(0.15):
             made = self.choice((f"({array} > {f()}).any()", f"np.all({array} < {f()})", f"np.any(np.isnan({array}))"))
         if self.chance(0.2):
-            made = f"{made} {self.choice(('and', 'or'))} {f()} < {f()}"
+            made = f"({made} {self.choice(('and', 'or'))} {f()} < {f()})"
         return made
 
     def array_value(self, kind: Array) -> str:

@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from typing import Any, NoReturn
 
 import numpy as np
 
-from cyxla.errors import TraceError
+from cyxla.errors import InternalError, TraceError, UnimplementedError, UnknownError
 from cyxla.numpy.control.carry import agreed_kind, array_text
 from cyxla.numpy.control.lower_cond import emit_conditional
 from cyxla.numpy.rewriting.builtins_of_traced import truth
 from cyxla.numpy.rewriting.jumps import VALUE
 from cyxla.numpy.rewriting.parts import Leaves, Part
+from cyxla.numpy.rewriting.python_state import (
+    ABSENT,
+    Contents,
+    PythonState,
+    changed_items,
+    fill,
+    items_of,
+    structure_of,
+    with_items,
+)
 from cyxla.numpy.rewriting.unbound import Unbound
 from cyxla.numpy.tracing.bodies import Body, inline, record_body
 from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.handlers import is_in_try_block
 from cyxla.numpy.tracing.promotion import Kind, dtype_of
-from cyxla.numpy.tracing.trace import require_current, resumed, user_line
+from cyxla.numpy.tracing.trace import current, require_current, resumed, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, View, as_traced, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.xla.hlo.builder import XlaOp
+
+#: Errors that are raised while tracing, rather than by the program
+NOT_OF_THE_PROGRAM = (TraceError, UnimplementedError, InternalError, UnknownError, MemoryError, RecursionError)
 
 
 class TracedBranch:
@@ -39,6 +54,7 @@ class TracedBranch:
         self.entry: tuple[Any, ...] = ()
         self._part: Part | None = None
         self._sides: list[_Side] = []
+        self._objects = PythonState()
 
     def first(self, state: tuple[Any, ...]) -> bool:
         """Begin the first side."""
@@ -54,14 +70,34 @@ class TracedBranch:
     def end(self, state: tuple[Any, ...]) -> None:
         """End a side."""
         assert self._part is not None
-        self._sides.append(_Side(self._part, state))
+        self._sides.append(_Side(self._part, state, self._objects))
+        self._objects.restore()
+
+    def failed(self, error: Exception) -> bool:
+        """Make runs fail in which a side is taken that raises; return False for errors of tracing."""
+        part = self._part
+        if isinstance(error, NOT_OF_THE_PROGRAM) or part is None or current() is not part.trace:
+            return False
+        if is_in_try_block(with_statements=False):
+            return False
+        trace = part.trace
+        trace.fail_if(trace.constant(True, np.dtype(bool)), trace.constant(0, np.dtype(np.int64)), _Again(error))
+        trace.program.catches = True  # NumPy raises the error itself, with the values of the run
+        self._objects.restore()
+        self._sides.append(_Side(part, [Unbound(n) for n in self._names], self._objects, has_failed=True))
+        return True
 
     def merged(self) -> tuple[Any, ...]:
         """Emit the branch, and return the values of the variables after it."""
         one, other = self._sides
+        if one.has_failed and other.has_failed:
+            raise TraceError("both sides of a branch on a traced condition raise an error", where=user_line())
+        failed = 0 if one.has_failed else 1 if other.has_failed else None
         arrays = list({id(a): a for s in self._sides for a in s.part.log.arrays}.values())
         pairs = zip(self._names, one.values, other.values, strict=True)
-        joined = [_Joined(name, (a, b)) for name, a, b in pairs]
+        joined = [_Joined(name, (a, b), failed) for name, a, b in pairs]
+        objects = self._changed_objects(failed)
+        joined += [j for o in objects for j in o.values.values()]
         kinds: list[Kind] = [k for j in joined for k in j.kinds] + [a.dtype for a in arrays]
         bodies = [
             s.part.body([*[op for j in joined for op in j.ops(k, s.part)], *[s.value_of(a) for a in arrays]])
@@ -72,7 +108,21 @@ class TracedBranch:
         for array, result in zip(arrays, results[count:], strict=True):
             array.overwrite(result)
         values = iter(results[:count])
-        return tuple([j.take(values) for j in joined])
+        after = [j.take(values) for j in joined]
+        taken = iter(after[len(self._names) :])
+        for o in objects:
+            o.apply({key: next(taken) for key in o.values})
+        return tuple(after[: len(self._names)])
+
+    def _changed_objects(self, failed: int | None) -> list[_ChangedObject | _ChangedPlaces]:
+        """Return the objects that a side changes, and the values from outside."""
+        changed = {key: value for s in self._sides for key, (value, _) in s.objects.items()}
+        found: list[_ChangedObject | _ChangedPlaces] = [
+            _ChangedObject(value, self._sides, self._objects.before(value), failed) for value in changed.values()
+        ]
+        if any(s.places for s in self._sides):
+            found.append(_ChangedPlaces(self._objects, self._sides, failed))
+        return found
 
 
 class _Value:
@@ -96,6 +146,7 @@ class _Value:
         arrays = [] if self.leaves is None else self.leaves.arrays
         self.ops = [part.trace.capture(a.op) for a in arrays]
         roots = [a.root for a in arrays]
+        self.is_outer = all(r.owner is not part.trace for r in (*arrays, *roots))
         self.outer = [r if r.owner is not part.trace and _is_shared(r) else None for r in roots]
 
 
@@ -106,9 +157,16 @@ def _is_shared(array: TracedArray) -> bool:
 class _Side:
     """Side of a branch after it was recorded."""
 
-    def __init__(self, part: Part, state: tuple[Any, ...]) -> None:
-        self.part = part
+    def __init__(self, part: Part, state: Sequence[Any], objects: PythonState, *, has_failed: bool = False) -> None:
+        self.part, self.has_failed = part, has_failed
         self.values = [_Value(v, part) for v in state]
+        self.objects = objects.changed()
+        self.items = {
+            (key, k): _Value(v, part)
+            for key, (value, contents) in self.objects.items()
+            for k, v in changed_items(contents, objects.before(value))
+        }
+        self.places = {k: (effect, _Value(v, part)) for k, (effect, v) in objects.changed_places().items()}
         self._written = {id(a): a.root_op for a in part.log.arrays}
         part.close()
 
@@ -121,10 +179,11 @@ class _Side:
 class _Joined:
     """Variable with its values after both sides."""
 
-    def __init__(self, name: str, values: tuple[_Value, _Value]) -> None:
+    def __init__(self, name: str, values: tuple[_Value, _Value], failed: int | None) -> None:
         self.name, self._values = "the result" if name == VALUE else name, values
         self.kinds: list[Kind] = []
-        self._is_same = values[0].value is values[1].value
+        self._same = values[0].value if failed is None else values[1 - failed].value
+        self._is_same = values[0].value is values[1].value if failed is None else values[1 - failed].is_outer
         if not self._is_same:
             self._pattern = self._common_structure()
             self.kinds = [self._kind(k) for k in range(len(self._pattern.arrays))]
@@ -170,7 +229,7 @@ class _Joined:
     def take(self, results: Iterator[XlaOp]) -> Any:
         """Build the value after the branch from the next results."""
         if self._is_same:
-            return self._values[0].value
+            return self._same
         return self._pattern.build([self._array(k, next(results)) for k in range(len(self.kinds))])
 
     def _array(self, k: int, op: XlaOp) -> TracedArray:
@@ -182,6 +241,80 @@ class _Joined:
         if shared and shared[0] is not None:
             _refuse_sharing(array, self.name, shared[0])
         return array
+
+
+class _ChangedObject:
+    """Container, object or cell that a side changes."""
+
+    def __init__(self, value: Any, sides: Sequence[_Side], before: Contents, failed: int | None) -> None:
+        self._object = value
+        contents = [s.objects[id(value)][1] if id(value) in s.objects else before for s in sides]
+        if failed is not None:
+            contents[failed] = contents[1 - failed]
+        self._contents = contents[0]
+        if structure_of(contents[0]) != structure_of(contents[1]):
+            raise TraceError(
+                f"a branch on a traced condition adds items to a {_text(value)} or removes some",
+                where=user_line(), hint="add as many on both sides, or use an array",
+            )  # fmt: skip
+        held = dict(items_of(before))
+        keys = dict.fromkeys(k for s in sides for key, k in s.items if key == id(value))
+        self.values = {
+            k: _Joined(f"an item of a {_text(value)}", (self._value(0, k, sides, held), self._value(1, k, sides, held)), failed)
+            for k in keys
+        }
+
+    def _value(self, number: int, k: Any, sides: Sequence[_Side], held: dict[Any, Any]) -> _Value:
+        side = sides[number]
+        found = side.items.get((id(self._object), k))
+        if found is not None:
+            return found
+        return _Value(Unbound("an item") if side.has_failed else held[k], side.part)
+
+    def apply(self, values: dict[Any, Any]) -> None:
+        """Make the object hold the values after the branch."""
+        fill(self._object, with_items(self._contents, values))
+
+
+class _ChangedPlaces:
+    """Places outside of the function to which a side assigns."""
+
+    def __init__(self, objects: PythonState, sides: Sequence[_Side], failed: int | None) -> None:
+        self._objects = objects
+        self._effects = {k: effect for s in sides for k, (effect, _) in s.places.items()}
+        self.values = {
+            k: _Joined(effect.text, (self._value(k, sides[0]), self._value(k, sides[1])), failed)
+            for k, effect in self._effects.items()
+        }
+
+    def _value(self, k: Any, side: _Side) -> _Value:
+        if k in side.places:
+            return side.places[k][1]
+        before = ABSENT if side.has_failed else self._objects.place_before(k)
+        if before is ABSENT and not side.has_failed:
+            raise TraceError(
+                f"a branch on a traced condition binds {self._effects[k].text}, which has no value before",
+                where=user_line(), hint="bind it before the branch",
+            )  # fmt: skip
+        return _Value(Unbound(self._effects[k].text) if before is ABSENT else before, side.part)
+
+    def apply(self, values: dict[Any, Any]) -> None:
+        """Record the values after the branch."""
+        for k, value in values.items():
+            self._objects.change_place(k, self._effects[k], value)
+
+
+class _Again:
+    """Maker of an exception that was raised while a side was recorded."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error.with_traceback(None)
+
+    def __call__(self, number: int) -> Exception:
+        try:
+            return copy(self._error)
+        except Exception:  # its class has a constructor of its own
+            return self._error
 
 
 def _refuse_sharing(array: TracedArray, name: str, other: TracedArray) -> None:
@@ -197,7 +330,9 @@ def _refuse_sharing(array: TracedArray, name: str, other: TracedArray) -> None:
 
 
 def _text(value: Any) -> str:
-    return array_text(value) if isinstance(value, TracedArray) else type(value).__name__
+    if isinstance(value, TracedArray):
+        return array_text(value)
+    return next((k.__name__ for k in (list, dict) if isinstance(value, k)), type(value).__name__)
 
 
 def _emit(bodies: Sequence[Body], kinds: Sequence[Kind], selector: XlaOp) -> list[XlaOp]:
@@ -227,8 +362,11 @@ def choose(test: Any, first: Callable[[], Any], second: Callable[[], Any]) -> An
     """Return the value of ``first() if test else second()`` for a traced condition."""
     made = TracedBranch(truth(test), ("the result",))
     value: Any = Unbound("the result")
-    if made.first((value,)):
-        made.end((first(),))
-    if made.second():
-        made.end((second(),))
+    for begin, side in ((lambda: made.first((value,)), first), (made.second, second)):
+        begin()
+        try:
+            made.end((side(),))
+        except Exception as error:
+            if not made.failed(error):
+                raise
     return made.merged()[0]

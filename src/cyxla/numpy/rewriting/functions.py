@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -19,6 +20,7 @@ from cyxla.numpy.state.scope import Scope
 
 _rewritten: WeakKeyDictionary[FunctionType, FunctionType] = WeakKeyDictionary()
 _codes: dict[Any, CodeType | None] = {}
+_nested: set[CodeType] = set()  # codes of functions that are defined in rewritten ones, and were rewritten with them
 _lock = new_lock()  # Python 3.11 counts the depth of a syntax tree for all threads together
 
 
@@ -27,7 +29,7 @@ def rewritten(function: Any) -> Any:
     if isinstance(function, MethodType):
         made = rewritten(function.__func__)
         return function if made is function.__func__ else MethodType(made, function.__self__)
-    if not has_python_code(function):
+    if not has_python_code(function) or function.__code__ in _nested:
         return function
     made = _rewritten.get(function)
     if made is None:
@@ -43,6 +45,7 @@ def _rewrite(function: FunctionType) -> FunctionType:
     with _lock:
         if key not in _codes:
             _codes[key] = _rewritten_code(function)
+            _nested.update(_codes_in(_codes[key]))
     new = _codes[key]
     if new is None:
         return function
@@ -54,6 +57,14 @@ def _rewrite(function: FunctionType) -> FunctionType:
     made.__qualname__, made.__module__, made.__doc__ = function.__qualname__, function.__module__, function.__doc__
     made.__dict__.update(function.__dict__)
     return made
+
+
+def _codes_in(code: CodeType | None) -> Iterator[CodeType]:
+    """Return the codes of the functions that a code defines."""
+    for constant in () if code is None else code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from _codes_in(constant)
 
 
 def _key(function: FunctionType) -> Any:

@@ -30,6 +30,11 @@ class KnownBranch:
         """Take the values of the variables after a side."""
         self._state = state
 
+    @staticmethod
+    def failed(error: Exception) -> bool:
+        """Return False: an exception leaves the branch."""
+        return False
+
     def merged(self) -> tuple[Any, ...]:
         """Return the values of the variables after the branch."""
         return self._state

@@ -18,10 +18,10 @@ from cyxla.numpy.control.lower_scan import Scan, emit_scan
 from cyxla.numpy.control.lower_while import emit_while
 from cyxla.numpy.indexing.ranges import declare_range
 from cyxla.numpy.rewriting.builtins_of_traced import truth
-from cyxla.numpy.rewriting.containers_of_python import Snapshot
 from cyxla.numpy.rewriting.iterables import Source, source_of
 from cyxla.numpy.rewriting.known_conditions import is_static, needs_value
 from cyxla.numpy.rewriting.plans import Peel, Plan, Repeat, Unsuitable, Variables
+from cyxla.numpy.rewriting.python_state import PythonState
 from cyxla.numpy.rewriting.recordings import Recording
 from cyxla.numpy.rewriting.unrolling import Unrolling
 from cyxla.numpy.tracing.bodies import Body, inline, record_body
@@ -61,7 +61,7 @@ class Loop(ABC):
         self._peeled_before = 0
         self.failure: str = ""
         self.unrolling = Unrolling()
-        self._snapshot: Snapshot | None = None
+        self._snapshot: PythonState | None = None
 
     # -- calls of rewritten functions
 
@@ -74,7 +74,7 @@ class Loop(ABC):
             return state
         if self.entry is None:
             self.entry = state
-            self._snapshot = Snapshot(_values(stored))
+            self._snapshot = PythonState(_values(stored))
             self.plan.add_written(_outer_arrays(_values(stored)))
         self._passes += 1
         self._raised_before = len(require_current().program.raised)
@@ -137,7 +137,7 @@ class Loop(ABC):
 
     def _finish_pass(self, recording: Recording, state: tuple[Any, ...]) -> None:
         if self._snapshot is not None and self._snapshot.is_changed():
-            raise Unsuitable("a list or dict changes in its body")
+            raise Unsuitable("its body changes a list, a dict, an object or a value from outside")
         if recording.finish(state):
             self._emit(recording)
         elif self._passes >= MOST_PASSES:

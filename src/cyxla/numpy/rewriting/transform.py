@@ -111,11 +111,24 @@ class Transformer(ast.NodeTransformer):
         end = ast.Expr(build.method(of, "end", state))
         made: list[ast.stmt] = [
             build.assign(driver, build.hook("branch", test, build.texts(names))),
-            ast.If(build.method(of, "first", state), [*body, end], []),
-            ast.If(build.method(of, "second"), [build.assign_all(names, _attribute(of, "entry")), *orelse, end], []),
+            ast.If(build.method(of, "first", state), self._side(driver, [*body, end]), []),
+            ast.If(
+                build.method(of, "second"),
+                [build.assign_all(names, _attribute(of, "entry")), *self._side(driver, [*orelse, end])], [],
+            ),
             build.assign_all(names, build.method(of, "merged")),
         ]
         return build.located(made, node)
+
+    def _side(self, driver: str, statements: list[ast.stmt]) -> list[ast.stmt]:
+        """Return the statements of a side, which runs may fail in; those that raise nothing stay as they are."""
+        return [ast.Try(statements, [self._handler(driver)], [], [])] if len(statements) > 1 else statements
+
+    def _handler(self, driver: str) -> ast.ExceptHandler:
+        """Return the handler of exceptions in a side of a branch or the body of a loop."""
+        error = self._name("error")
+        failed = build.not_(build.method(build.name(driver), "failed", build.name(error)))
+        return ast.ExceptHandler(_attribute(build.name(build.HOOKS), "errors"), error, [ast.If(failed, [ast.Raise()], [])])
 
     def _state(self, bound: Names, live: Names) -> list[str]:
         return sorted((bound & live) - self._outer)
@@ -170,14 +183,11 @@ class Transformer(ast.NodeTransformer):
         start: ast.expr, body: list[ast.stmt],
     ) -> list[ast.stmt]:  # fmt: skip
         self._kept.update(names)
-        of, state, error = build.name(driver), build.load_all(names), self._name("error")
-        failed = build.not_(build.method(of, "failed", build.name(error)))
-        handler = ast.ExceptHandler(build.name("Exception"), error, [ast.If(failed, [ast.Raise()], [])])
-        handler.type = _attribute(build.name(build.HOOKS), "errors")
+        of, state = build.name(driver), build.load_all(names)
         protected = [*body, ast.Expr(build.method(of, "leave", state))]
         inside = [
             build.assign_all(names, build.method(of, "enter", state, build.thunk(build.load_all(stored)))),
-            ast.Try(protected, [handler], [], []),
+            ast.Try(protected, [self._handler(driver)], [], []),
         ]
         return [
             build.assign(driver, start),

@@ -84,6 +84,18 @@ def set_cell(cell: Any, name: str, value: Any) -> None:
         cell.cell_contents = value
 
 
+def present_value(change: Callable[[Any, Any, Any], None], owner: Any, key: Any) -> Any:
+    """Return the value that a change replaces; `Deleted` if there is none."""
+    if change is set_attribute:
+        return getattr(owner, key, Deleted)
+    if change is set_item:
+        return owner.get(key, Deleted)
+    try:
+        return owner.cell_contents
+    except ValueError:  # it is empty
+        return Deleted
+
+
 def replace_elements(owner: list[Any], key: Any, value: list[Any]) -> None:
     """Replace the elements of a list."""
     owner[:] = value

@@ -14,7 +14,7 @@ import numpy as np
 
 from cyxla._native.dispatch import Node, Source, axes_of
 from cyxla.errors import OpError, TraceError
-from cyxla.numpy.state.effects import DELETED, Deleted, Effect, Outside, owner_of
+from cyxla.numpy.state.effects import DELETED, Deleted, Effect, Outside, owner_of, present_value
 from cyxla.numpy.state.guards import Guards, Row, same_node
 from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
 from cyxla.numpy.tracing.memory_layout import dense
@@ -22,7 +22,7 @@ from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS
 from cyxla.numpy.tracing.result_layout import inverse
 from cyxla.numpy.tracing.sized_array import SizedArray
 from cyxla.numpy.tracing.static_keys import read_only_copy, static_key
-from cyxla.numpy.tracing.trace import Trace, tracing, user_line
+from cyxla.numpy.tracing.trace import Trace, depth, tracing, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.types import Shape, from_numpy
@@ -144,6 +144,10 @@ class OutsideValues:
         seen = self._read_again(value, path) if id(value) in self._row_numbers else self._read_first(value, path)
         self._values[identity] = seen
         return seen
+
+    def value_at(self, identity: Any, default: Any) -> Any:
+        """Return the value of a place as the function saw it first; a default for one that it has not read."""
+        return self._values.get(identity, default)
 
     def guard(self, value: Any, path: Path) -> None:
         """Make the program depend on a value that the function reads by itself, by value or by identity."""
@@ -323,6 +327,10 @@ class OutsideValues:
     def change(self, path: Path, effect: Callable[[Any, Any, Any], None], owner: Any, value: Any) -> None:
         """Record that a place gets a new value, or none if it is `Deleted`."""
         new = DELETED if value is Deleted else value
+        if depth() > 1 and path.identity not in self.changes:  # a branch or loop may leave it as it is
+            present = present_value(effect, owner, path.key)
+            if present is not Deleted:
+                self.read(present, path)
         self.changes[path.identity] = (Effect(effect, owner_of(owner), path.key, path.text), new)
 
     # -- the end of a trace

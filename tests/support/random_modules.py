@@ -177,6 +177,8 @@ class Module:
             maker(self)
             if len(self.lines) == before:
                 _scalar(self)
+        if self.lines[-1].endswith(":\n"):
+            self.line("pass")
 
     # -- parts of expressions
 

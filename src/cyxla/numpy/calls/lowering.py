@@ -16,6 +16,7 @@ from cyxla.errors import DTypeError, OpError, TraceError, UnimplementedError
 from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, Adapter
 from cyxla.numpy.calls.argument_changes import ArgumentChange, ArgumentContainers
 from cyxla.numpy.calls.constant_results import constant_result
+from cyxla.numpy.rewriting.unbound import Unbound
 from cyxla.numpy.state.effects import Effect
 from cyxla.numpy.state.guards import Guards
 from cyxla.numpy.state.names import guard_names
@@ -534,6 +535,8 @@ def _to_memory_order(op: XlaOp, layout: Layout) -> XlaOp:
 def _result(value: Any, path: str, name: str) -> TracedArray:
     if isinstance(value, TracedArray):
         return value
+    if isinstance(value, Unbound):
+        value.fail()
     try:
         return as_traced(value)
     except (DTypeError, TypeError):

@@ -29,7 +29,7 @@ from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.promotion import dtype_of
 from cyxla.numpy.tracing.trace import current, require_current, resumed
-from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, traced, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, traced, value_of
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
@@ -536,9 +536,9 @@ def _emit_loop(
         return inline(part.body_with_failures([*body.results, *flags.results], failures), state)
 
     inits = [*first, *[value_of(s.init) for s in slots]]
-    unset = [require_current().constant(False, np.dtype(bool)) for _ in recording.flags]
+    before = [value_of(as_traced(recording.entry[k], bool)) for k in sorted(recording.variables.exits)]
     results = emit_while(
-        record_body("condition", shapes, test), record_body("body", shapes, step), constants, [*inits, *unset]
+        record_body("condition", shapes, test), record_body("body", shapes, step), constants, [*inits, *before]
     )  # fmt: skip
     return recording.after(results[1:state_count], results[state_count:])
 

@@ -24,6 +24,10 @@ class Unbound:
             f"cannot access local variable {self.name!r} where it is not associated with a value", name=self.name
         )
 
+    def fail(self) -> NoReturn:
+        """Raise Python's error for reading the variable."""
+        self._raise()
+
     def __getattr__(self, attribute: str) -> NoReturn:
         if attribute.startswith("__array"):
             raise AttributeError(attribute)

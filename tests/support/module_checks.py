@@ -103,7 +103,9 @@ def _compare_errors(got: Any, want: Any, where: str) -> None:
     both = isinstance(got, Exception) and isinstance(want, Exception)
     families = [f for f in FAMILIES if isinstance(want, f)] or [type(want)]
     if not both or not any(isinstance(got, f) for f in families):
-        raise DifferentError(f"{where}\nplain: {want!r}\njitted: {got!r}") from (got if isinstance(got, Exception) else None)
+        raise DifferentError(f"{where}\nplain: {want!r}\njitted: {got!r}") from (
+            got if isinstance(got, Exception) else None
+        )
 
 
 def _compare_identities(got: Any, copies: Any, want: Any, given: Any, where: str) -> None:

@@ -98,7 +98,11 @@ class Module:
         return f"def {name}(v, s, k):\n" + self._body() + end + "\n\n"
 
     def _main(self) -> str:
-        given = {"x": Array(self.dtype, (self.n,)), "y": Array("f8", (self.n,)), "a": Array(self.dtype, (self.n, self.m))}
+        given = {
+            "x": Array(self.dtype, (self.n,)),
+            "y": Array("f8", (self.n,)),
+            "a": Array(self.dtype, (self.n, self.m)),
+        }
         self._begin(Scope(arrays=given, floats={"t"}, ints={"k": Int(0, 3)}))
         self.in_helper, self.depth = False, 3
         self.line("n, m = a.shape", "n = len(x)\n    m = a.shape[1]")
@@ -281,7 +285,12 @@ class Module:
             options += [f"{name}[{', '.join(self.index(d) for d in shape)}]"]
         for name, shape in arrays:
             if len(shape) == 1:
-                options += [f"{name}.sum()", f"{name}.max()", f"{name}.mean()", f"np.dot({name}, {self.vector(shape[0])})"]
+                options += [
+                    f"{name}.sum()",
+                    f"{name}.max()",
+                    f"{name}.mean()",
+                    f"np.dot({name}, {self.vector(shape[0])})",
+                ]
             else:
                 options += [f"{name}[{self.index(shape[0])}].sum()", f"{name}[:, {self.index(shape[1])}].min()"]
         part = self.part()
@@ -357,7 +366,13 @@ def _scalar(w: Module) -> None:
             del w.scope.ints[name]
             w.scope.floats.add(name)
         else:
-            w.line(f"{name} += {w.int_(0, 3)}", f"{name} = {w.int_value()} % 1000", f"{name} = ({name} * 3 + {w.int_value()}) % 17", f"{name} -= 1", f"{name} += 1")
+            w.line(
+                f"{name} += {w.int_(0, 3)}",
+                f"{name} = {w.int_value()} % 1000",
+                f"{name} = ({name} * 3 + {w.int_value()}) % 17",
+                f"{name} -= 1",
+                f"{name} += 1",
+            )
             w.scope.ints[name] = Int(-(10**6), 10**6)
         return
     names = sorted(w.scope.floats - w.scope.fixed) or ["s"]
@@ -389,7 +404,12 @@ def _write(w: Module) -> None:
     elif kind.dtype == "b1":
         w.line(f"{name}[{at}] = {value}", f"{name}[{at}] |= {w.condition()}", f"{name}[{at}] = not {name}[{at}]")
     else:
-        w.line(f"{name}[{at}] = {value}", f"{name}[{at}] += {value}", f"{name}[{at}] *= 0.5", f"{name}[{at}] -= {w.float_value()} / 8")
+        w.line(
+            f"{name}[{at}] = {value}",
+            f"{name}[{at}] += {value}",
+            f"{name}[{at}] *= 0.5",
+            f"{name}[{at}] -= {w.float_value()} / 8",
+        )
 
 
 def _write_part(w: Module) -> None:
@@ -435,7 +455,10 @@ def _assign_array(w: Module) -> None:
              f"{name} = np.tanh({w.array_value(kind)}) + 0.0", f"{name} = np.where({w.condition()}, {name}, 0.0)"]  # fmt: skip
     if others:
         other = w.choice(others)
-        forms += [f"{name}, {other} = {other}, {name}"] * 5 + [f"{name}, {other} = {other} * 0.5, {name}", f"{name} = {other}"]
+        forms += [f"{name}, {other} = {other}, {name}"] * 5 + [
+            f"{name}, {other} = {other} * 0.5, {name}",
+            f"{name} = {other}",
+        ]
     w.line(*forms)
 
 

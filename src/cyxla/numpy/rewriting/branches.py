@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -24,13 +24,14 @@ from cyxla.numpy.rewriting.python_state import (
     structure_of,
     with_items,
 )
+from cyxla.numpy.rewriting.sharing import refuse_sharing
 from cyxla.numpy.rewriting.unbound import Unbound
 from cyxla.numpy.tracing.bodies import Body, inline, record_body
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.handlers import is_in_try_block
 from cyxla.numpy.tracing.promotion import Kind, dtype_of
 from cyxla.numpy.tracing.trace import current, require_current, resumed, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, View, as_traced, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.xla.hlo.builder import XlaOp
 
@@ -239,7 +240,7 @@ class _Joined:
         array = TracedArray(op, weak, rank0=rank0)
         shared = [v.outer[k] for v in self._values if v.leaves is not None and v.outer[k] is not None]
         if shared and shared[0] is not None:
-            _refuse_sharing(array, self.name, shared[0])
+            refuse_sharing(array, self.name, shared[0], "a branch on a traced condition")
         return array
 
 
@@ -260,7 +261,9 @@ class _ChangedObject:
         held = dict(items_of(before))
         keys = dict.fromkeys(k for s in sides for key, k in s.items if key == id(value))
         self.values = {
-            k: _Joined(f"an item of a {_text(value)}", (self._value(0, k, sides, held), self._value(1, k, sides, held)), failed)
+            k: _Joined(
+                f"an item of a {_text(value)}", (self._value(0, k, sides, held), self._value(1, k, sides, held)), failed
+            )
             for k in keys
         }
 
@@ -315,18 +318,6 @@ class _Again:
             return copy(self._error)
         except Exception:  # its class has a constructor of its own
             return self._error
-
-
-def _refuse_sharing(array: TracedArray, name: str, other: TracedArray) -> None:
-    """Make later writes to an array, or to the one that it is after one side of a branch, an error."""
-
-    def refuse(*_: XlaOp) -> NoReturn:
-        raise TraceError(
-            f"{name} is another array or a new one, by a branch on a traced condition, and one of them is written",
-            where=user_line(), hint=f"copy it on both sides: {name} = {name}.copy()",
-        )  # fmt: skip
-
-    array._view = View(other, refuse, refuse, other.op)
 
 
 def _text(value: Any) -> str:

@@ -67,6 +67,8 @@ class Plan:
         Types of variables that are not bound before the loop, or only read after it.
     as_value, as_object : set of int
         Variables whose array is carried as a value, or stays the same array with another value.
+    exchanged : set of int
+        Variables that name one array or another, by the number of iterations.
     period : int
         Number of iterations after which all variables name the same arrays again.
     """
@@ -77,6 +79,7 @@ class Plan:
     learned: dict[int, Learned] = field(default_factory=dict)
     as_value: set[int] = field(default_factory=set)
     as_object: set[int] = field(default_factory=set)
+    exchanged: set[int] = field(default_factory=set)
     period: int = 1
 
     def add_written(self, arrays: Sequence[TracedArray]) -> bool:

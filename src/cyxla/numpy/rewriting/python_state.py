@@ -130,7 +130,9 @@ ABSENT = _ABSENT
 def _is_watched(value: Any, outside: OutsideValues | None) -> bool:
     """Return True for an object whose contents the functions being traced may change."""
     if isinstance(value, (*_CONTAINERS, CellType)):
-        return not (outside is not None and outside.is_outside(value) and not isinstance(value, (MirrorList, MirrorDict)))
+        return not (
+            outside is not None and outside.is_outside(value) and not isinstance(value, (MirrorList, MirrorDict))
+        )
     module = type(value).__module__.partition(".")[0]
     if module in ("cyxla", "numpy", "builtins", "ast", "types", "functools", "re", "enum", "threading"):
         return False

@@ -12,6 +12,7 @@ from cyxla.errors import TraceError
 from cyxla.numpy.control.carry import agreed_kind, array_text
 from cyxla.numpy.rewriting.parts import Leaves, Part, like
 from cyxla.numpy.rewriting.plans import Learned, Peel, Plan, Repeat, Unsuitable, Variables, is_shared_array
+from cyxla.numpy.rewriting.sharing import is_undecided, refuse_sharing, refuse_use
 from cyxla.numpy.rewriting.unbound import Unbound
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.known_array import KnownArray
@@ -205,6 +206,8 @@ class Recording:
             self._check_kind(k, slot, array)
             self._check_rank0(k, slot, array)
             slot.op = self.part.trace.capture(array.op)
+            if is_undecided(array):
+                self.plan.exchanged.add(k)
 
     def _check_identity(self, k: int, slot: Slot, array: TracedArray) -> None:
         """Handle arrays that iterations both write in place and replace."""
@@ -273,6 +276,7 @@ class Recording:
             self._peel_or_fail(k, "names another array")
         else:
             self.plan.as_value.add(k)
+            self.plan.exchanged.add(k)
 
     def _check_names(self, state: Sequence[Any]) -> None:
         """Decide to record several iterations if variables exchange their arrays, until all have their own again."""
@@ -327,6 +331,8 @@ class Recording:
                 by_variable.setdefault(slot.variable, []).append(like(slot.parameter, op, _weak(slot.kind)))
         for k, parts in by_variable.items():
             values[k] = self._builders[k].build(parts)
+            if k in self.plan.exchanged and is_shared_array(self.entry[k]):
+                refuse_sharing(values[k], self.variables.names[k], self.entry[k].root, "the number of iterations")
             self._poison(k)
         for k, flag in zip(sorted(self.variables.exits), flags, strict=True):
             values[k] = TracedArray(flag)
@@ -341,21 +347,6 @@ class Recording:
             position = 1 + self.slots.index(slot)
             if slot.variable == k and slot.parameter._op is not self.part.parameters[position]:
                 refuse_use(old.root, self.variables.names[k])
-
-
-def refuse_use(array: TracedArray, name: str) -> None:
-    """Make each later use of an array an error."""
-
-    def refuse(*_: XlaOp) -> NoReturn:
-        raise TraceError(
-            f"an array that {name} named before a loop is used after it, though the loop both wrote and replaced it",
-            where=user_line(), hint=f"copy it before the loop: {name} = {name}.copy()",
-        )  # fmt: skip
-
-    other = TracedArray(array.op)
-    if isinstance(array, KnownArray):
-        array.become_traced()
-    array._view = View(other, refuse, refuse, None)  # type: ignore[arg-type]
 
 
 def _converted(array: TracedArray, kind: Kind) -> TracedArray:

@@ -114,7 +114,8 @@ class Transformer(ast.NodeTransformer):
             ast.If(build.method(of, "first", state), self._side(driver, [*body, end]), []),
             ast.If(
                 build.method(of, "second"),
-                [build.assign_all(names, _attribute(of, "entry")), *self._side(driver, [*orelse, end])], [],
+                [build.assign_all(names, _attribute(of, "entry")), *self._side(driver, [*orelse, end])],
+                [],
             ),
             build.assign_all(names, build.method(of, "merged")),
         ]
@@ -128,7 +129,9 @@ class Transformer(ast.NodeTransformer):
         """Return the handler of exceptions in a side of a branch or the body of a loop."""
         error = self._name("error")
         failed = build.not_(build.method(build.name(driver), "failed", build.name(error)))
-        return ast.ExceptHandler(_attribute(build.name(build.HOOKS), "errors"), error, [ast.If(failed, [ast.Raise()], [])])
+        return ast.ExceptHandler(
+            _attribute(build.name(build.HOOKS), "errors"), error, [ast.If(failed, [ast.Raise()], [])]
+        )
 
     def _state(self, bound: Names, live: Names) -> list[str]:
         return sorted((bound & live) - self._outer)

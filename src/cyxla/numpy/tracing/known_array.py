@@ -54,7 +54,7 @@ class KnownArray(TracedArray):
         contiguous = values.flags.c_contiguous
         self._memory = None if contiguous else memory_of(values.shape, values.dtype, values.strides)
         self.origin = ""
-        self.owner = _trace.current()
+        self.owner = _trace.current() if parent is None else parent.owner
         _VIEW.__set__(self, View(parent, _identity, None, None) if parent is not None else None)  # type: ignore[arg-type]
         if parent is not None:
             parent._children.append(weakref.ref(self))
@@ -306,7 +306,8 @@ def _wrap_results(result: Any, arrays: Sequence[KnownArray], recreate: Callable[
     for a in arrays:
         if a.known is not None and result.size and np.may_share_memory(result, a.known):
             return KnownArray(result, a, recreate)
-    return KnownArray(result)
+    is_part_of_outer = not result.size and any(a.owner is not _trace.current() for a in arrays)
+    return KnownArray(result.copy() if is_part_of_outer else result)  # a view without elements may be written to
 
 
 def _method(name: str) -> Callable[..., Any]:

@@ -1,0 +1,42 @@
+"""Random modules of Python functions with loops, branches and state, as they are written and under `cyxla.jit`."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+from support.module_checks import DifferentError, check
+from support.random_modules import random_module
+
+from fuzzing.kind import DifferenceError, Kind, Stage
+
+
+class Functions(Kind):
+    """Modules whose function `main` is called three times."""
+
+    name, suffix = "functions", ".py"
+    stages = runs = slow = ("interpreter", "cpu")
+    deep = 0.1
+    seconds = 60.0
+
+    def prepare(self, folders: Sequence[Path]) -> None:
+        pass
+
+    def make(self, rng: random.Random) -> bytes:
+        return random_module(rng.randrange(1 << 40)).encode()
+
+    def attempt(self, data: bytes, deep: bool, stage: Stage) -> None:
+        try:
+            stage("interpreter")
+            check(data.decode(), "interpreter")
+            if deep:
+                stage("cpu")
+                check(data.decode(), "cpu")
+        except SyntaxError:  # a text that was cut
+            return
+        except DifferentError as error:
+            raise DifferenceError(str(error)[-800:]) from error
+
+    def cuts(self, data: bytes) -> list[list[bytes]]:
+        return [data.splitlines(keepends=True)]

@@ -1,4 +1,4 @@
-"""Python objects that branches and loops change, and exceptions on one side: functions against themselves as written."""
+"""Python objects that branches and loops change, and exceptions on one side of a branch, as NumPy has them."""
 
 import numpy as np
 import pytest

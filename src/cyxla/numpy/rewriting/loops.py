@@ -306,6 +306,7 @@ class ForLoop(Loop):
     def _begin_pass(self, recording: Recording) -> None:
         assert self._source is not None
         self._number = recording.index
+        self.plan.may_skip = not self._is_counted
         count = self._source.bound - self._first
         declare_range(recording.index, 0, max(count // self.plan.period - 1, 0))
         self._length = None if self._is_counted else require_current().capture(value_of(self._source.length))
@@ -453,6 +454,7 @@ class WhileLoop(Loop):
 
     def _begin_pass(self, recording: Recording) -> None:
         self._tested = None
+        self.plan.may_skip = True
 
     def leave(self, state: tuple[Any, ...]) -> None:
         """End an iteration or a pass; an iteration whose condition turned out to be traced is recorded instead."""

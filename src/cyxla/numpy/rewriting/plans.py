@@ -69,6 +69,8 @@ class Plan:
         Variables whose array is carried as a value, or stays the same array with another value.
     exchanged : set of int
         Variables that name one array or another, by the number of iterations.
+    may_skip : bool
+        Whether there may be no iterations.
     period : int
         Number of iterations after which all variables name the same arrays again.
     """
@@ -80,6 +82,7 @@ class Plan:
     as_value: set[int] = field(default_factory=set)
     as_object: set[int] = field(default_factory=set)
     exchanged: set[int] = field(default_factory=set)
+    may_skip: bool = False
     period: int = 1
 
     def add_written(self, arrays: Sequence[TracedArray]) -> bool:

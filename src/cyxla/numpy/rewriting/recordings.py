@@ -8,17 +8,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from cyxla.errors import TraceError
 from cyxla.numpy.control.carry import agreed_kind, array_text
 from cyxla.numpy.rewriting.parts import Leaves, Part, like
 from cyxla.numpy.rewriting.plans import Learned, Peel, Plan, Repeat, Unsuitable, Variables, is_shared_array
 from cyxla.numpy.rewriting.sharing import is_undecided, refuse_sharing, refuse_use
 from cyxla.numpy.rewriting.unbound import Unbound
 from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.promotion import Kind, dtype_of, same_kind
-from cyxla.numpy.tracing.trace import user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, View, as_traced, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp
@@ -331,12 +328,16 @@ class Recording:
                 by_variable.setdefault(slot.variable, []).append(like(slot.parameter, op, _weak(slot.kind)))
         for k, parts in by_variable.items():
             values[k] = self._builders[k].build(parts)
-            if k in self.plan.exchanged and is_shared_array(self.entry[k]):
+            if is_shared_array(self.entry[k]) and self._may_be_other(k):
                 refuse_sharing(values[k], self.variables.names[k], self.entry[k].root, "the number of iterations")
             self._poison(k)
         for k, flag in zip(sorted(self.variables.exits), flags, strict=True):
             values[k] = TracedArray(flag)
         return tuple(values)
+
+    def _may_be_other(self, k: int) -> bool:
+        """Return True if a variable may name the array of the caller, or another one, or a new one."""
+        return k in self.plan.exchanged or (self.plan.may_skip and bool(self.entry[k].root.origin))
 
     def _poison(self, k: int) -> None:
         """Make later uses of an array an error that iterations wrote while a variable named it, and then replaced."""

@@ -370,4 +370,7 @@ def _is_exact(array: TracedArray, kind: Kind) -> bool:
     if instruction is None or instruction.opcode != "constant":
         return False
     value = np.asarray(instruction.attrs["literal"].array)
-    return bool((value.astype(dtype_of(kind)).astype(value.dtype) == value).all())
+    converted = value.astype(dtype_of(kind))
+    if converted.dtype.kind == "c" and value.dtype.kind != "c":
+        converted = converted.real
+    return bool((converted.astype(value.dtype) == value).all())

@@ -353,8 +353,10 @@ def choose(test: Any, first: Callable[[], Any], second: Callable[[], Any]) -> An
     """Return the value of ``first() if test else second()`` for a traced condition."""
     made = TracedBranch(truth(test), ("the result",))
     value: Any = Unbound("the result")
-    for begin, side in ((lambda: made.first((value,)), first), (made.second, second)):
-        begin()
+    made.first((value,))
+    for number, side in enumerate((first, second)):
+        if number:
+            made.second()
         try:
             made.end((side(),))
         except Exception as error:

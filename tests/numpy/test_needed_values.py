@@ -44,6 +44,8 @@ CASES = {
     "arange": (lambda x, n: np.arange(n) * 2, [3, 3.5, np.int32(4)]),
     "repeated list": (lambda x, n: np.stack([x] * n), [1, 2, np.int64(3)]),
     "repeated tuple": (lambda x, n: x.reshape(n * (1,) + (-1,)), [0, 2]),
+    "shape of a function": (lambda x, n: np.fromfunction(lambda i, j: i * 3 + j, (n, 2)) + x[0], [2, 3]),
+    "seed": (lambda x, n: np.random.default_rng(n).normal(size=3) + x[0], [2, 3]),
     "inside of a loop": (in_a_loop, [2, 3]),
     "inside of another function": (cyxla.jit(lambda x, n: np.zeros(n) + x[0], platform="interpreter"), [2, 3]),
     "as a size and as a number": (lambda x, n: np.linspace(0, n, n), [3, 4]),

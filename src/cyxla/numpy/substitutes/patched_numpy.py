@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from importlib import import_module
-from operator import attrgetter
+from operator import attrgetter, index
 from threading import get_ident
 from types import CodeType, ModuleType
 from typing import Any
@@ -80,6 +80,7 @@ _SHAPED = (*_SHAPE_FUNCTIONS, "indices")  # functions of which a tuple of sizes 
 _SIZE_ARGUMENTS = {"arange": 3, "tri": 2, "eye": 2, "identity": 1, "indices": 1}  # leading arguments that are sizes
 _SIZED_FUNCTIONS = (*_SHAPE_FUNCTIONS, *_SIZE_ARGUMENTS, "linspace")  # functions that make arrays of traced sizes
 _full: Any = np.full
+_fromfunction: Any = np.fromfunction
 _lock = new_lock()
 _uses: set[_Use] = set()  # traces in progress
 _loaded: frozenset[str] = frozenset()  # names of modules when the substitutes were installed
@@ -166,6 +167,8 @@ def _substitute_conversion(original: Callable[..., Any]) -> Callable[..., Any]:
 def _substitute_creation(original: Callable[..., Any]) -> Callable[..., Any]:
     def substitute(*args: Any, **kwargs: Any) -> Any:
         kwargs = _without_like(kwargs)
+        if original is _fromfunction and len(args) > 1 and is_traced(args[1]):
+            args = (args[0], tuple([index(n) for n in args[1]]), *args[2:])  # names the values that are needed
         if any(map(_is_traced_list, args[:_MAX_LIST_ARGUMENTS])) and original.__name__ not in _SHAPED:
             return call_function(original, *_lists_to_arrays(args), **kwargs)
         if original.__name__ in _SIZED_FUNCTIONS and _has_traced_size(original, args, kwargs):

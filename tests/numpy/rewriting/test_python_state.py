@@ -247,3 +247,59 @@ def _removes_from_a_set(x):
 def test_containers_of_another_size_on_one_side_are_refused(function):
     with pytest.raises(TraceError, match="a branch on a traced condition adds items"):
         cyxla.jit(function, platform="interpreter", fallback="error")(X)
+
+
+def _exchanged(x, y):
+    for _ in range((x > 0).sum()):
+        x, y = y, x
+    x[0] = 9
+    return x
+
+
+def _rebound(x, y):
+    while x.sum() > 1e6:
+        x = x / 2
+    x[0] = 9
+    return y
+
+
+def _one_of_two(x, y):
+    z = x.copy()
+    for _ in range(30):
+        if x[0] > 0:
+            z = y
+    y[0] = 9
+    return z
+
+
+@pytest.mark.parametrize("function", [_exchanged, _rebound, _one_of_two])
+def test_writes_to_one_of_several_arrays_are_refused(function):
+    with pytest.raises(TraceError, match="is another array or a new one, by the number of iterations"):
+        cyxla.jit(function, platform="interpreter", fallback="error")(X[:5].copy(), X[5:10].copy())
+
+
+def _parts_of_a_known_array(x):
+    y = np.ones(4)
+    for _ in range(3):
+        if x[0] > 1:
+            y[1:2] *= 0.5
+            y[3:2] *= 0.5
+    return y
+
+
+@pytest.mark.parametrize("first", [0.0, 2.0])
+def test_branches_write_to_parts_of_known_arrays(first):
+    x = np.array([first])
+    found = cyxla.jit(_parts_of_a_known_array, platform="interpreter", fallback="error")(x)
+    np.testing.assert_array_equal(found, _parts_of_a_known_array(x))
+
+
+def _unbound(x, n):
+    for i in range(n):
+        last = i
+    return last, x
+
+
+def test_results_without_a_value_are_unbound():
+    with pytest.raises(UnboundLocalError, match="last"):
+        cyxla.jit(_unbound, platform="interpreter", fallback="error", static=1)(X, 0)

@@ -238,9 +238,10 @@ class _Joined:
         weak = kind if isinstance(kind, type) and kind is not bool else None
         rank0 = sides[0].rank0 if len({s.rank0 for s in sides}) == 1 else Rank0.SCALAR
         array = TracedArray(op, weak, rank0=rank0)
-        shared = [v.outer[k] for v in self._values if v.leaves is not None and v.outer[k] is not None]
-        if shared and shared[0] is not None:
-            refuse_sharing(array, self.name, shared[0], "a branch on a traced condition")
+        outer = [v.outer[k] for v in self._values if v.leaves is not None]
+        shared = [a for a in outer if a is not None]
+        if shared:
+            refuse_sharing(array, self.name, shared, "a branch on a traced condition")
         return array
 
 

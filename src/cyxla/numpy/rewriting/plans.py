@@ -67,8 +67,8 @@ class Plan:
         Types of variables that are not bound before the loop, or only read after it.
     as_value, as_object : set of int
         Variables whose array is carried as a value, or stays the same array with another value.
-    exchanged : set of int
-        Variables that name one array or another, by the number of iterations.
+    exchanged : dict of int to list
+        Arrays of enclosing functions that variables may name after the loop.
     may_skip : bool
         Whether there may be no iterations.
     period : int
@@ -81,7 +81,7 @@ class Plan:
     learned: dict[int, Learned] = field(default_factory=dict)
     as_value: set[int] = field(default_factory=set)
     as_object: set[int] = field(default_factory=set)
-    exchanged: set[int] = field(default_factory=set)
+    exchanged: dict[int, list[TracedArray]] = field(default_factory=dict)
     may_skip: bool = False
     period: int = 1
 

@@ -11,7 +11,7 @@ import numpy as np
 from cyxla.numpy.control.carry import agreed_kind, array_text
 from cyxla.numpy.rewriting.parts import Leaves, Part, like
 from cyxla.numpy.rewriting.plans import Learned, Peel, Plan, Repeat, Unsuitable, Variables, is_shared_array
-from cyxla.numpy.rewriting.sharing import is_undecided, refuse_sharing, refuse_use
+from cyxla.numpy.rewriting.sharing import possible_arrays, refuse_sharing, refuse_use
 from cyxla.numpy.rewriting.unbound import Unbound
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.promotion import Kind, dtype_of, same_kind
@@ -203,8 +203,7 @@ class Recording:
             self._check_kind(k, slot, array)
             self._check_rank0(k, slot, array)
             slot.op = self.part.trace.capture(array.op)
-            if is_undecided(array):
-                self.plan.exchanged.add(k)
+            self._note_exchange(k, possible_arrays(array))
 
     def _check_identity(self, k: int, slot: Slot, array: TracedArray) -> None:
         """Handle arrays that iterations both write in place and replace."""
@@ -273,7 +272,7 @@ class Recording:
             self._peel_or_fail(k, "names another array")
         else:
             self.plan.as_value.add(k)
-            self.plan.exchanged.add(k)
+            self._note_exchange(k, [value.root])
 
     def _check_names(self, state: Sequence[Any]) -> None:
         """Decide to record several iterations if variables exchange their arrays, until all have their own again."""
@@ -329,11 +328,18 @@ class Recording:
         for k, parts in by_variable.items():
             values[k] = self._builders[k].build(parts)
             if is_shared_array(self.entry[k]) and self._may_be_other(k):
-                refuse_sharing(values[k], self.variables.names[k], self.entry[k].root, "the number of iterations")
+                others = [self.entry[k].root, *self.plan.exchanged.get(k, ())]
+                refuse_sharing(values[k], self.variables.names[k], others, "the number of iterations")
             self._poison(k)
         for k, flag in zip(sorted(self.variables.exits), flags, strict=True):
             values[k] = TracedArray(flag)
         return tuple(values)
+
+    def _note_exchange(self, k: int, arrays: Sequence[TracedArray]) -> None:
+        """Note the arrays of enclosing functions that a variable may name after the loop."""
+        outer = [a for a in arrays if a.owner is not self.part.trace]
+        if outer:
+            self.plan.exchanged.setdefault(k, []).extend(outer)
 
     def _may_be_other(self, k: int) -> bool:
         """Return True if a variable may name the array of the caller, or another one, or a new one."""

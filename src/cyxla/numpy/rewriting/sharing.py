@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from cyxla.errors import TraceError
@@ -15,13 +16,42 @@ class _Undecided(View):
     """View of an array that may be another one."""
 
 
-def is_undecided(array: TracedArray) -> bool:
-    """Return True for an array that is one or another, by a branch or loop."""
-    return isinstance(array._view, _Undecided)
+class _Either(TracedArray):
+    """Several arrays of which another one may be any: none of them may be written while it is read.
+
+    Parameters
+    ----------
+    arrays : sequence of TracedArray
+        The arrays.
+    refuse : callable
+        Function that raises the error.
+    """
+
+    __slots__ = ("_arrays", "_refuse")
+
+    def __init__(self, arrays: Sequence[TracedArray], refuse: Callable[[], NoReturn]) -> None:
+        super().__init__(arrays[0].op)
+        self._arrays = [(a, a.op) for a in arrays]
+        self._refuse = refuse
+
+    @property
+    def op(self) -> XlaOp:
+        """Value of the first array; an error if one of them was written."""
+        if any(array.op is not before for array, before in self._arrays):
+            self._refuse()
+        return self._op
 
 
-def refuse_sharing(array: TracedArray, name: str, other: TracedArray, cause: str) -> None:
-    """Make later writes to an array, or to the one that it may be, an error."""
+def possible_arrays(array: TracedArray) -> list[TracedArray]:
+    """Return the arrays of which an array may be any, by a branch or loop; none if that is known."""
+    view = array._view
+    if not isinstance(view, _Undecided):
+        return []
+    return [a for a, _ in view.base._arrays] if isinstance(view.base, _Either) else [view.base]
+
+
+def refuse_sharing(array: TracedArray, name: str, others: Sequence[TracedArray], cause: str) -> None:
+    """Make later writes to an array, or to those that it may be, an error."""
 
     def refuse(*_: XlaOp) -> NoReturn:
         raise TraceError(
@@ -29,7 +59,9 @@ def refuse_sharing(array: TracedArray, name: str, other: TracedArray, cause: str
             where=user_line(), hint=f"copy it: {name} = {name}.copy()",
         )  # fmt: skip
 
-    array._view = _Undecided(other, refuse, refuse, other.op)
+    distinct = list({id(a): a for a in others}.values())
+    base = distinct[0] if len(distinct) == 1 else _Either(distinct, refuse)
+    array._view = _Undecided(base, refuse, refuse, base.op)
 
 
 def refuse_use(array: TracedArray, name: str) -> None:

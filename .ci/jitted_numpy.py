@@ -46,7 +46,8 @@ LEFT_OUT = {
     "array", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray", "fft.fftfreq",
     "fft.rfftfreq", "may_share_memory", "require",
 }  # fmt: skip
-TAKING_LISTS = {"block", "diff", "histogramdd", "place", "put", "putmask"}  # where a list is more than an array
+# of which a list is more than an array
+TAKING_LISTS = {"block", "concatenate", "diff", "histogramdd", "place", "put", "putmask"}
 UNDEFINED = {
     "argsort",
     "empty_like",
@@ -301,8 +302,8 @@ def _brief(array: Any) -> str:
 def _values(one: Any, other: Any) -> str:
     if one.tobytes() == other.tobytes() or one.size == 0:
         return "same"
-    if one.dtype.kind in "biu":
-        return "value"
+    if one.dtype.kind not in "fc":
+        return "same" if one.dtype.kind not in "biu" and np.array_equal(one, other) else "value"
     if np.array_equal(one, other, equal_nan=True):
         halves = (one.real, other.real), (one.imag, other.imag)
         signs = [np.signbit(a) == np.signbit(b) for a, b in halves]

@@ -10,6 +10,14 @@ from cyxla.errors import TraceError
 
 X = np.arange(3.0)
 
+
+class Handle:
+    """Object without a value."""
+
+
+HANDLE = Handle()
+TABLE = {"a": 1}
+
 RESULTS = {
     "text": lambda x: np.full(2, "ab"),
     "bytes": lambda x: np.concatenate([np.array([b"a"]), np.array([b"bc"])]),
@@ -23,6 +31,12 @@ RESULTS = {
     "records": lambda x: np.zeros(2, [("a", int), ("b", float)]),
     "in a container": lambda x: {"names": np.array(["p", "q"]), "values": (x + 1, np.array("r"))},
     "column-major": lambda x: np.full((2, 3), "a", order="F"),
+    "like an array, text": lambda x: (np.zeros_like(x, str), np.ones_like(x, "S3"), np.empty_like(x, str)),
+    "like an array, objects": lambda x: (np.zeros_like(x, object), np.ones_like(x, object, shape=(2, 0))),
+    "like an array, full": lambda x: (np.full_like(x, "ab", "U3"), np.full_like(x, 2, "g"), np.full_like(x, 7, ">i2")),
+    "like an array, dates": lambda x: (np.zeros_like(x, "m8[s]"), np.full_like(x, "2026-01", "M8[M]")),
+    "another byte order": lambda x: (np.zeros(3, ">f8"), np.arange(3, dtype=">i2").byteswap(), np.array(3, ">i4")),
+    "objects from outside": lambda x: np.full(2, HANDLE),
 }
 
 
@@ -62,7 +76,24 @@ def holding_traced(x):
     return found
 
 
-@pytest.mark.parametrize("function", [holding_traced, lambda x: np.array([[], {}], object)[:1], lambda x: object()])
+def holding_objects_of_the_call(x):
+    return np.full(2, Handle())
+
+
+def test_objects_from_outside_may_be_replaced(monkeypatch):
+    jitted = cyxla.jit(lambda x: np.full(2, HANDLE), fallback="error")
+    assert jitted(X)[1] is HANDLE
+    monkeypatch.setitem(globals(), "HANDLE", Handle())
+    assert jitted(X)[1] is HANDLE
+
+
+OBJECTS_OF_THE_CALL = [
+    holding_traced, holding_objects_of_the_call, lambda x: np.array([[], {}], object)[:1], lambda x: object(),
+    lambda x: np.full(2, TABLE),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", OBJECTS_OF_THE_CALL)
 def test_objects_that_may_change(function):
     with pytest.raises(TraceError, match=r"result of \w+ is"):
         cyxla.jit(function, fallback="error")(X)

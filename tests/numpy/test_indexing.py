@@ -526,6 +526,14 @@ def test_errors_of_functions_equal_numpys(call):
     assert failure is not None
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.int32, np.int8, np.bool_, np.complex64])
+@pytest.mark.parametrize("choices", [[300, 0, -1], [1.5, 2.0, np.inf], [1 + 2j, 0, 3]])
+def test_choose_writes_to_any_dtype(choices, dtype):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy warns of imaginary parts and infinities that are dropped
+        check(lambda i, x: np.choose(i, list(x), out=np.zeros(3, dtype)), np.arange(3), np.array(choices)[:, None])
+
+
 def test_lists_that_hold_traced_values():
     def function(x):
         x[:, 0] = [x[0, 1], 2, x[1, 1]]

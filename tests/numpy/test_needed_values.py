@@ -48,6 +48,7 @@ CASES = {
     "seed": (lambda x, n: np.random.default_rng(n).normal(size=3) + x[0], [2, 3]),
     "inside of a loop": (in_a_loop, [2, 3]),
     "inside of another function": (cyxla.jit(lambda x, n: np.zeros(n) + x[0], platform="interpreter"), [2, 3]),
+    "least dtype": (lambda x, n: x.astype(np.min_scalar_type(n)), [3, 300, -1, 2.5, 1e300, np.uint16(7)]),
     "as a size and as a number": (lambda x, n: np.linspace(0, n, n), [3, 4]),
 }
 

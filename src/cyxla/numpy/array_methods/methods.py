@@ -11,7 +11,7 @@ from cyxla.errors import DTypeError
 from cyxla.numpy.array_methods import bitcast, python_numbers
 from cyxla.numpy.array_methods.flat_array import flat, set_flat
 from cyxla.numpy.tracing.api_boundary import api_boundary
-from cyxla.numpy.tracing.conversion import require_native
+from cyxla.numpy.tracing.deferred_array import DeferredArray, defer_ufunc, has_element_type
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.registry import implementation_of
 from cyxla.numpy.tracing.result_layout import set_order
@@ -57,6 +57,9 @@ def _weak_type(value: Any) -> type | None:
 
 def _apply_operator(ufunc: np.ufunc, *operands: Any) -> Any:
     """Apply an operator; Python numbers alone give a weakly typed Python number."""
+    deferred = defer_ufunc(ufunc, "__call__", operands, {})
+    if deferred is not None:
+        return deferred
     result = implementation_of(ufunc)(*operands) if ufunc.signature is not None else call(ufunc, operands)
     kinds = [_weak_type(o) for o in operands]
     if None in kinds:
@@ -168,10 +171,11 @@ def _transpose(self: TracedArray, *axes: Any) -> Any:
 
 def _astype(
     self: TracedArray, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
-) -> TracedArray:
+) -> Any:
     """Convert to another dtype as NumPy does."""
     target = np.dtype(dtype)
-    require_native(target, "astype")
+    if not has_element_type(target) or not target.isnative:
+        return DeferredArray(_astype_of_result, (self, target, order, casting, subok, copy), {})
     if not _np.can_cast(self.dtype, target, casting):
         raise TypeError(f"Cannot cast array data from {self.dtype!r} to {target!r} according to the rule '{casting}'")
     if self.dtype == target and not self.weak:
@@ -179,6 +183,13 @@ def _astype(
     result = cast(self, target)
     set_order(result, order, [self])
     return _with_kind_of(self, result)
+
+
+def _astype_of_result(value: Any, *options: Any) -> Any:
+    return value.astype(*options)
+
+
+_astype_of_result.__name__ = "astype"
 
 
 def _copy(self: TracedArray, order: str = "C") -> TracedArray:

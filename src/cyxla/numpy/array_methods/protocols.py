@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.numpy.tracing.deferred_array import defer_ufunc
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.registry import implementation_of
 from cyxla.numpy.tracing.sized_array import SizedArray
@@ -17,6 +18,9 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: M
     """Return the result of ``ufunc.method(*inputs, **kwargs)`` where a traced array takes part."""
     if any(isinstance(x, SizedArray) for x in inputs) or isinstance(kwargs.get("where"), SizedArray):
         return hooks.sized_ufunc(ufunc, method, inputs, kwargs)
+    deferred = defer_ufunc(ufunc, method, inputs, kwargs)
+    if deferred is not None:
+        return deferred
     if method != "__call__":
         from cyxla.numpy.ufunc_methods.methods import METHODS
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -10,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.errors import DTypeError
 from cyxla.numpy.tracing.containers import Kind, register_kind
+from cyxla.numpy.tracing.deferred_array import has_element_type
 from cyxla.numpy.tracing.traced_array import TracedArray
-from cyxla.types import from_numpy
 
 _IMMUTABLE = (
     str, bytes, bool, int, float, complex, type(None), type(...), np.generic, Decimal, Fraction, date, time, timedelta,
@@ -33,23 +33,36 @@ class ConstantResult:
         self.value = value
 
 
-def constant_result(value: Any) -> ConstantResult | None:
-    """Return the constant result of a value known while tracing, whose dtype has no element type; None for others."""
+def constant_result(value: Any, from_outside: Callable[[Any], Any]) -> ConstantResult | None:
+    """Return the constant result of a value known while tracing, whose dtype has no element type; None for others.
+
+    Parameters
+    ----------
+    value : object
+        Part of a result.
+    from_outside : callable
+        Function that tells whether an object, an element of an array, is the same in each call: it comes from outside.
+    """
     known = value.known if isinstance(value, TracedArray) else value
     if not isinstance(known, (np.ndarray, np.generic)) or type(known).__module__ != "numpy":
         return None
-    try:
-        from_numpy(known.dtype)
-    except DTypeError:
-        return ConstantResult(copy(known)) if _is_immutable(known) else None
-    return None
+    if (known.dtype.isnative and has_element_type(known.dtype)) or not _is_immutable(known, from_outside):
+        return None
+    return ConstantResult(copy(known))
 
 
-def _is_immutable(value: Any) -> bool:
-    """Return True unless elements are objects, which a call could change, or which may be traced."""
+def _is_immutable(value: Any, from_outside: Callable[[Any], Any]) -> bool:
+    """Return True unless elements are objects of the call, which it could change, or which may be traced."""
     if not value.dtype.hasobject:
         return True
-    return value.dtype.kind == "O" and all(isinstance(v, _IMMUTABLE) for v in np.asarray(value).ravel())
+    if value.dtype.kind != "O":
+        return False
+    return all(isinstance(v, _IMMUTABLE) or _is_outside(v, from_outside) for v in np.asarray(value).ravel())
+
+
+def _is_outside(value: Any, from_outside: Callable[[Any], Any]) -> bool:
+    """Return True for an object from outside itself; lists and dicts have mirrors while tracing."""
+    return getattr(from_outside(value), "value", None) is value
 
 
 register_kind(ConstantResult, Kind(lambda v: (), lambda v: v.value, lambda v: (), lambda key, parts: copy(key)))

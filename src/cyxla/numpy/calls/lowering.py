@@ -16,6 +16,7 @@ from cyxla.errors import DTypeError, OpError, TraceError, UnimplementedError
 from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, Adapter
 from cyxla.numpy.calls.argument_changes import ArgumentChange, ArgumentContainers
 from cyxla.numpy.calls.constant_results import constant_result
+from cyxla.numpy.calls.deferred_results import deferred_result
 from cyxla.numpy.rewriting.unbound import Unbound
 from cyxla.numpy.state.effects import Effect
 from cyxla.numpy.state.guards import Guards
@@ -423,7 +424,7 @@ def _mark(value: Any, numbers: Mapping[int, int], from_outside: Callable[[Any], 
     """Replace arguments, given as numbers by identity, and objects from outside in a container of results."""
     if id(value) in numbers:
         return _Passed(numbers[id(value)])
-    found = from_outside(value) or constant_result(value)
+    found = from_outside(value) or deferred_result(value) or constant_result(value, from_outside)
     if found is not None:
         return found
     kind = None if isinstance(value, STATIC_TYPES) else kind_of(value)

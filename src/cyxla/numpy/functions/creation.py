@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import index
 from typing import Any
 
@@ -11,13 +12,14 @@ from cyxla.errors import TraceError
 from cyxla.numpy.functions.movement import moveaxis, reshape_row_major
 from cyxla.numpy.indexing.access import broadcast_value
 from cyxla.numpy.indexing.bounds import fail_where
+from cyxla.numpy.tracing.deferred_array import DeferredArray, has_element_type
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.memory_layout import column_major
 from cyxla.numpy.tracing.promotion import common_kind, inexact
 from cyxla.numpy.tracing.registry import ALTERNATIVES, implements
-from cyxla.numpy.tracing.result_layout import axes_like, inverse, order_letter, set_order
+from cyxla.numpy.tracing.result_layout import order_letter, set_order
 from cyxla.numpy.tracing.trace import require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
@@ -43,19 +45,11 @@ def sizes_of(shape: Any) -> tuple[int, ...]:
     return sizes
 
 
-def constant_array(value: Any, dtype: Any, sizes: tuple[int, ...]) -> Array:
-    """Return an array filled with a number."""
-    return KnownArray(np.full(sizes, value, dtype))
-
-
-def _like(a: Any, value: Any, dtype: Any, shape: Any, order: Any) -> Array:
-    array = as_traced(a)
-    sizes = array.shape if shape is None else sizes_of(shape)
-    result_dtype = array.dtype if dtype is None else dtype
-    axes = axes_like(array.memory, order_letter(order), len(sizes))
-    if axes is None:
-        return constant_array(value, result_dtype, sizes)
-    return KnownArray(np.full([sizes[d] for d in axes], value, result_dtype).transpose(inverse(axes)))
+def _like(create: Callable[..., Any], a: Any, *fill: Any, dtype: Any, shape: Any, order: Any) -> Any:
+    """Return what NumPy's function creates for an array of this layout."""
+    sizes = None if shape is None else sizes_of(shape)
+    result = create(as_traced(a).memory, *fill, dtype=dtype, order=order_letter(order), shape=sizes)
+    return result if result.dtype.hasobject or result.dtype.kind in "SUMm" else KnownArray(result)
 
 
 @implements(np.zeros_like)
@@ -63,7 +57,7 @@ def zeros_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> Array:
     """Return zeros of the shape of an array."""
-    return _like(a, 0, dtype, shape, order)
+    return _like(np.zeros_like, a, dtype=dtype, shape=shape, order=order)
 
 
 @implements(np.ones_like)
@@ -71,7 +65,7 @@ def ones_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> Array:
     """Return ones of the shape of an array."""
-    return _like(a, 1, dtype, shape, order)
+    return _like(np.ones_like, a, dtype=dtype, shape=shape, order=order)
 
 
 @implements(np.empty_like)
@@ -80,7 +74,7 @@ def empty_like(
     device: Any = None,
 ) -> Array:  # fmt: skip
     """Return zeros of the shape of an array: traced arrays have no uninitialised elements."""
-    return _like(prototype, 0, dtype, shape, order)
+    return _like(np.zeros_like, prototype, dtype=dtype, shape=shape, order=order)
 
 
 @implements(np.full_like)
@@ -89,7 +83,11 @@ def full_like(
     device: Any = None,
 ) -> Array:  # fmt: skip
     """Return an array of the shape of another one, filled with a value."""
-    result = _like(a, 0, dtype, shape, order)
+    if not is_traced(fill_value):
+        return _like(np.full_like, a, fill_value, dtype=dtype, shape=shape, order=order)
+    result = _like(np.zeros_like, a, dtype=dtype, shape=shape, order=order)
+    if not has_element_type(result.dtype) or not result.dtype.isnative:
+        return DeferredArray(np.full_like, (result, fill_value), {})
     copyto(result, fill_value, casting="unsafe")
     return result
 

@@ -87,14 +87,18 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
 
 def _to_out(result: Array, out: Any, name: str) -> Array:
     target = _require_traced(out, name)
-    if target.shape != result.shape:
-        raise ValueError(f"output array does not match result of ndarray.{name}")
+    _check_out_shape(result, target, name)
     if not np.can_cast(target.dtype, result.dtype, "safe"):
         raise TypeError(
             f"Cannot cast array data from {target.dtype!r} to {result.dtype!r} according to the rule 'safe'"
         )
     assign(target, ..., result)
     return target
+
+
+def _check_out_shape(result: Array, target: Array, name: str) -> None:
+    if target.shape != result.shape:
+        raise ValueError(f"output array does not match result of ndarray.{name}")
 
 
 def _index_expression(array: Array, indices: Array, axis: Any) -> tuple[Any, ...]:
@@ -141,7 +145,12 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Array:
     ops = broadcast_together([value_of(selector), *[convert(value_of(c), dtype) for c in choice_arrays]], "choose")
     selector_op = _normalize_selector(ops[0], len(choice_arrays), _mode(mode))
     result = TracedArray(_select_by_index(selector_op, ops[1:]))
-    return result if out is None else _to_out(result, out, "choose")
+    if out is None:
+        return result
+    target = _require_traced(out, "choose")
+    _check_out_shape(result, target, "choose")
+    target.overwrite(convert(value_of(result), target.dtype))  # to any dtype, unlike those of `take`
+    return target
 
 
 def _normalize_selector(op: XlaOp, count: int, mode: str | None) -> XlaOp:

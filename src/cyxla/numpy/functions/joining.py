@@ -22,7 +22,7 @@ from cyxla.numpy.functions.movement import (
 )
 from cyxla.numpy.indexing.access import convert_for_assignment
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.conversion import convert, require_native
+from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.promotion import result_type
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
@@ -126,7 +126,6 @@ def _convert_to_common(arrays: Sequence[Array], out: Any, dtype: Any, casting: s
         raise ValueError(f"casting must be one of {', '.join(map(repr, _CASTING_RULES))} (got {casting!r})")
     target = np.dtype(dtype) if dtype is not None else np.result_type(*[a.dtype for a in arrays])
     if dtype is not None:
-        require_native(target, "the result")
         for a in arrays:
             if not np.can_cast(a.dtype, target, casting):  # type: ignore[arg-type]
                 raise TypeError(

@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.errors import TraceError
 from cyxla.numpy.functions.mathematics import keep_python_number
-from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.promotion import kind_of
 from cyxla.numpy.tracing.promotion import result_type as common_type_of
 from cyxla.numpy.tracing.registry import implements
-from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, cast, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, cast, require_known, value_of
 
 Array = Any  # a traced array, computed on by NumPy's functions
 _PRECISIONS = {np.dtype(np.float16): 0, np.dtype(np.float32): 1, np.dtype(np.float64): 2}
@@ -144,15 +142,12 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     return np.can_cast(from_.dtype if isinstance(from_, TracedArray) else from_, to, casting)
 
 
-@implements(np.min_scalar_type, note="not of a scalar, whose value is not known")
+@implements(np.min_scalar_type)
 def min_scalar_type(a: Any, /) -> Any:
-    """Return the dtype of an array."""
+    """Return the dtype of an array, or the least dtype of a scalar, which becomes static."""
     array = as_traced(a)
     if array.ndim == 0:
-        raise TraceError(
-            "min_scalar_type depends on the value of a scalar, which is not known while tracing",
-            where=_trace.user_line(), hint="use x.dtype",
-        )  # fmt: skip
+        require_known(array, "give its least dtype", hint="use x.dtype")
     return array.dtype
 
 

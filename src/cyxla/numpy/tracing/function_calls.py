@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.numpy.tracing.deferred_array import defer_function
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.registry import full_name, implementation_of
 from cyxla.numpy.tracing.result_layout import set_result_layout
@@ -25,6 +26,9 @@ _NUMBERS = (bool, int, float, complex)
 
 def call_function(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Return the result of a NumPy function of traced arrays; at rank 0 an array or a scalar as in NumPy."""
+    deferred = defer_function(function, args, kwargs)
+    if deferred is not None:
+        return deferred
     result, name = implementation_of(function)(*args, **kwargs), full_name(function)
     if args:
         set_result_layout(result, name, args, kwargs)

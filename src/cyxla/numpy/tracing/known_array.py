@@ -10,6 +10,7 @@ import numpy as np
 
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.api_boundary import api_boundary
+from cyxla.numpy.tracing.conversion import require_native
 from cyxla.numpy.tracing.memory_layout import memory_of
 from cyxla.numpy.tracing.promotion import Dtype
 from cyxla.numpy.tracing.sized_array import SizedArray
@@ -106,6 +107,7 @@ class KnownArray(TracedArray):
         values, parent = self._values, self.base
         if values is None:
             return
+        require_native(values.dtype, "a write of a traced value")
         if isinstance(parent, KnownArray) and parent.known is not None:
             parent._become_traced()
             return

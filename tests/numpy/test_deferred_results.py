@@ -36,6 +36,11 @@ RESULTS = {
     "array": lambda x, n: (np.array(x, ">f4"), np.asarray(n, str), np.array([x[0], n[1]], "U9")),
     "full": lambda x, n: (np.full(3, x[0], "S7"), np.full((2, 0), n[0], object)),
     "full_like": lambda x, n: np.full_like(n, x[0], "U8"),
+    "histogram": lambda x, n: [np.histogram(x[1:3], rule) for rule in ("auto", "fd", "doane", "scott", "stone")],
+    "histogram, of a range": lambda x, n: np.histogram(n, "sqrt", (0, n[0]), density=True),
+    "edges": lambda x, n: np.histogram_bin_edges(np.concatenate((x[1:3], n)), bins="rice"),
+    "poly": lambda x, n: (np.poly(x[1:3] * 1j), np.poly(np.array([2 + x[1] * 1j, 2 - x[1] * 1j]))),
+    "poly of a matrix": lambda x, n: np.poly(n.reshape(2, 2)),
     "returned twice": lambda x, n: [x.astype(str)] * 2,
     "beside others": lambda x, n: {"a": x.astype("S3"), "b": (x + 1, n)},
 }
@@ -108,6 +113,9 @@ USES = {
     "conversion": lambda x: np.asarray(x.astype("g"), float),
     "write": lambda x: x.__setitem__(slice(None), x.astype(object)),
     "branch": lambda x: cyxla.cond(x[0] > 0, lambda: x.astype("g"), lambda: x.astype("g")),
+    "size": lambda x: np.histogram(x, "auto")[0].size,
+    "shape": lambda x: np.histogram_bin_edges(x, "auto").shape,
+    "dtype": lambda x: np.poly(x * 1j).dtype,
     "objects of the call": lambda x: np.array([x[0], []], object),
 }
 
@@ -116,6 +124,19 @@ USES = {
 def test_the_program_cannot_use_them(name):
     with pytest.raises(UnimplementedError, match=r"cannot (use|be traced)"):
         cyxla.jit(USES[name], fallback="error", platform="interpreter")(X)
+
+
+def test_failures_that_the_function_may_catch():
+    def count(x):
+        try:
+            return np.histogram(x, "auto")[0]
+        except ValueError:
+            return x
+
+    with pytest.raises(UnimplementedError, match="inside of try"):
+        cyxla.jit(count, fallback="error", platform="interpreter")(X)
+    with pytest.warns(cyxla.errors.FallbackWarning, match="inside of try"):
+        assert cyxla.jit(count, fallback="numpy")(X) is X
 
 
 def test_fallback():

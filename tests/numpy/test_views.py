@@ -220,3 +220,17 @@ def test_invalid_writes(write):
         write(x.copy())
     with pytest.raises(TypeError if isinstance(theirs.value, TypeError) else ValueError):
         jit(lambda x: write(x), platform="interpreter")(x)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x.view(np.ndarray), lambda x: x.view(type=np.ndarray), lambda x: x.view(np.uint8, np.ndarray),
+        lambda x: (x[::-1] * 2).view(np.ndarray),
+    ],
+)  # fmt: skip
+def test_views_as_the_class_of_arrays(view):
+    x = np.arange(6, dtype=np.int16)
+    got = jit(view, fallback="error", platform="interpreter")(x)
+    assert got.dtype == view(x).dtype
+    np.testing.assert_array_equal(got, view(x))

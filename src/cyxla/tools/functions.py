@@ -52,6 +52,14 @@ dimensions may be too large for a program. The greatest size must be known: that
 is refused, and `np.squeeze` without `axis=` raises an error if the size happens to be 1. `np.unique_values` returns
 sorted elements. `np.bincount` without `minlength=` counts integers below 65,536, or in the range of their dtype.
 
+## Results that NumPy computes
+
+Programs compute with bools, integers, floats of up to 64 bits and complex numbers. Where a function makes an array of
+another dtype, as `x.astype(str)`, `np.concatenate((x, y), dtype=">f8")`, `np.sum(x, dtype=np.longdouble)` or
+`x + np.longdouble(1)`, NumPy computes it from results of the program, after each run. So it does for
+`np.histogram(x, "auto")`, whose number of bins has no bound. Such results can be returned; any other use raises
+`UnimplementedError`. Arrays of these dtypes whose values are known while tracing can be returned as well.
+
 ## Any size of an argument
 
 A function is compiled for each size of its arguments, until a dimension has had two sizes, all else being equal: for

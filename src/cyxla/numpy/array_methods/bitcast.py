@@ -23,6 +23,10 @@ def view(self: TracedArray, dtype: Any = None, type: Any = None) -> TracedArray:
     ValueError
         The last dimension does not hold a whole number of elements of the new size.
     """
+    if getattr(dtype, "__wrapped__", dtype) is np.ndarray:
+        dtype = None
+    if getattr(type, "__wrapped__", type) is np.ndarray:
+        type = None
     if (isinstance(dtype, _TYPE) and issubclass(dtype, np.ndarray)) or type is not None:
         raise UnimplementedError(
             "view as a class of arrays cannot be traced",

@@ -14,6 +14,7 @@ from cyxla.errors import DTypeError, OutOfRangeError, ShapeError, UnimplementedE
 from cyxla.numpy.functions.sorting import find_insertion_indices, gather_elements
 from cyxla.numpy.indexing.ranges import range_of
 from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.deferred_array import DeferredArray
 from cyxla.numpy.tracing.promotion import result_type
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.sized_array import SizedArray, as_size
@@ -120,11 +121,6 @@ def _result_length(x: Any, array: TracedArray, minlength: int) -> int:
 
 def _bin_count(bins: Any) -> int | None:
     """Return the number of bins; None if their edges are given."""
-    if isinstance(bins, str):
-        raise UnimplementedError(
-            f"histogram with bins={bins!r} cannot be traced: the number of bins depends on values", where=user_line(),
-            hint="give the number of bins or their edges",
-        )  # fmt: skip
     if _is_sequence(bins):
         return None
     require_known(bins, "be a number of bins", "give a number, or edges")
@@ -257,17 +253,19 @@ def _refuse_complex(array: TracedArray) -> None:
         )
 
 
-@implements(np.histogram_bin_edges, note="no bins= by name, no complex numbers")
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> TracedArray:
+@implements(np.histogram_bin_edges, note="bins= by name gives a result that can only be returned; no complex numbers")
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     """Return the edges of a histogram's bins."""
+    if isinstance(bins, str):
+        return DeferredArray(np.histogram_bin_edges, (a, bins, range, weights), {}, unknown=["shape"])
     return _bin_edges(_flatten(a, weights)[0], bins, range)
 
 
-@implements(np.histogram, note="no bins= by name, no complex numbers")
-def histogram(
-    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
-) -> tuple[TracedArray, TracedArray]:
+@implements(np.histogram, note="bins= by name gives results that can only be returned; no complex numbers")
+def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> tuple[Any, Any]:
     """Count elements, or sum weights, in each bin."""
+    if isinstance(bins, str):
+        return _counts_of_named_bins(a, bins, range, density, weights), histogram_bin_edges(a, bins, range, weights)
     array, flat_weights = _flatten(a, weights)
     edges = _bin_edges(array, bins, range)
     if flat_weights is not None and flat_weights.dtype.kind == "b" and _bin_count(bins) is None:
@@ -278,6 +276,15 @@ def histogram(
         widths = np.diff(edges).astype(float)
         counts = counts / widths / counts.sum()
     return counts, edges
+
+
+def _counts_of_named_bins(*args: Any) -> DeferredArray:
+    """Count in bins that a rule such as ``auto`` chooses: nothing bounds their number."""
+
+    def histogram(*args: Any) -> Any:
+        return np.histogram(*args)[0]
+
+    return DeferredArray(histogram, args, {}, unknown=["shape"])
 
 
 def _sum_per_bin(indices: XlaOp, size: int, weights: TracedArray | None) -> XlaOp:

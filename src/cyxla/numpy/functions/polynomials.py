@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.errors import ShapeError, TraceError, UnimplementedError
+from cyxla.errors import ShapeError, TraceError
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.deferred_array import DeferredArray
 from cyxla.numpy.tracing.registry import ALTERNATIVES, implements
 from cyxla.numpy.tracing.traced_array import as_strong, as_traced, cast, value_of
 from cyxla.numpy.ufunc_methods.reduce import known_values
@@ -152,25 +153,18 @@ def _check_points(x: Array, y: Array, w: Array | None, deg: int) -> None:
         raise TypeError("expected w and y to have the same length")
 
 
-@implements(np.poly, note="of real zeros; those of a matrix or of complex numbers may give either type")
+@implements(np.poly, note="of complex zeros or of a matrix gives a result that can only be returned")
 def poly(seq_of_zeros: Any) -> Any:
     """Return the polynomial with these zeros."""
     zeros: Array = np.atleast_1d(as_strong(seq_of_zeros))
     if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] != 0:
-        raise UnimplementedError(
-            "poly of a matrix cannot be traced",
-            where=_trace.user_line(),
-            hint="np.linalg.eigvals(x) computes its zeros",
-        )
+        return DeferredArray(np.poly, (zeros,), {}, unknown=["dtype"])
     if zeros.ndim != 1:
         raise ShapeError("input must be 1d or non-empty square 2d array.")
-    if zeros.dtype.kind == "c":
-        raise UnimplementedError(
-            "poly of complex zeros cannot be traced: its dtype depends on their values", where=_trace.user_line(),
-            hint="multiply the factors [1, -z] with np.convolve",
-        )  # fmt: skip
     if len(zeros) == 0:
         return 1.0
+    if zeros.dtype.kind == "c":  # the polynomial is real if the zeros are conjugate pairs
+        return DeferredArray(np.poly, (zeros,), {}, unknown=["dtype"])
     dtype = zeros.dtype if zeros.dtype in (np.float32, np.float64) else np.dtype(np.float64)
     zeros = cast(zeros, dtype)
     result: Array = cast(as_traced([1.0]), dtype)

@@ -1,15 +1,21 @@
-"""`DeferredArray`: result of a dtype without an element type, which NumPy computes from results of the program."""
+"""`DeferredArray`: result that NumPy computes after each run, from results of the program.
+
+Its dtype has no element type, as text and long doubles, or depends on values, or nothing bounds its size, as that of a
+histogram whose bins depend on values.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
+from math import prod
 from typing import Any, NoReturn
 
 import numpy as np
 
 from cyxla.errors import DTypeError, UnimplementedError
 from cyxla.numpy.tracing.api_boundary import api_boundary
+from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.promotion import Dtype
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS, full_name
 from cyxla.numpy.tracing.trace import user_line
@@ -32,9 +38,9 @@ _METHODS = ("__call__", "reduce", "accumulate", "outer")  # of ufuncs
 
 
 class DeferredArray(np.lib.mixins.NDArrayOperatorsMixin):
-    """Result that the program cannot compute, since NumPy alone computes with its dtype or that of an operand.
+    """Result that the program cannot compute; NumPy does so after each run, from arrays that the program has computed.
 
-    NumPy computes it after each run, from arrays that the program has computed. It can only be returned.
+    It can only be returned.
 
     Parameters
     ----------
@@ -42,10 +48,22 @@ class DeferredArray(np.lib.mixins.NDArrayOperatorsMixin):
         NumPy's function.
     args, kwargs : sequence and mapping
         Its arguments; the values that they have now are those of the call.
+    unknown : collection of str
+        Attributes that depend on values: ``dtype``, ``shape``.
     """
 
-    def __init__(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        *,
+        unknown: Collection[str] = (),
+    ) -> None:
         self.function = NUMPY_ORIGINALS.get(function, function)
+        if unknown and hooks.is_in_try_block():
+            message = f"{function.__name__} inside of try or with may fail after the run"
+            raise UnimplementedError(message, where=user_line())
         self.parts: list[TracedArray] = []
         self._args, self._kwargs = [self._template(a) for a in args], {k: self._template(v) for k, v in kwargs.items()}
         with np.errstate(all="ignore"):
@@ -53,9 +71,9 @@ class DeferredArray(np.lib.mixins.NDArrayOperatorsMixin):
         if like.dtype.hasobject:
             for element in like.ravel():
                 self._require_static(element)
-        self.dtype: Dtype = like.dtype
-        self.shape: tuple[int, ...] = like.shape
-        self.ndim, self.size = like.ndim, like.size
+        self.ndim: int = like.ndim
+        self._dtype: Dtype | None = None if "dtype" in unknown else like.dtype
+        self._shape: tuple[int, ...] | None = None if "shape" in unknown else like.shape
 
     def _template(self, value: Any) -> Any:
         """Copy an argument, with traced arrays replaced by their numbers among the parts."""
@@ -81,10 +99,25 @@ class DeferredArray(np.lib.mixins.NDArrayOperatorsMixin):
         """Compute the array from the values of the parts."""
         return self.function(*_filled(self._args, parts), **{k: _filled(v, parts) for k, v in self._kwargs.items()})
 
+    @property
+    def dtype(self) -> Dtype:
+        """Element type."""
+        return self._refuse() if self._dtype is None else self._dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Dimension sizes."""
+        return self._refuse() if self._shape is None else self._shape
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise UnimplementedError(
-            f"NumPy computes this {self.function.__name__} of dtype {self.dtype} after each run, and the program "
-            "cannot use it",
+            f"NumPy computes this {self.function.__name__} after each run, and the program cannot use it: its dtype is "
+            f"{self._dtype or 'not known'}",
             where=user_line(), hint="return it, or use numbers of up to 64 bits, or complex128",
         )  # fmt: skip
 
@@ -94,7 +127,7 @@ class DeferredArray(np.lib.mixins.NDArrayOperatorsMixin):
         return self._refuse()
 
     def __repr__(self) -> str:
-        return f"DeferredArray({self.dtype}{list(self.shape)})"
+        return f"DeferredArray({self._dtype or '?'}{'[?]' if self._shape is None else list(self._shape)})"
 
 
 _REFUSED = (

@@ -518,7 +518,7 @@ def test_at_sets_gets_and_applies():
         lambda x, i: np.place(x, x > 0, []), lambda x, i: np.place(x, [True], 1), lambda x, i: np.putmask(x, [True], 1),
         lambda x, i: np.compress([[True]], x), lambda x, i: np.where(x, x), lambda x, i: np.take(x[:0], i),
         lambda x, i: np.put(x, [99], 1), lambda x, i: np.put_along_axis(x, i, 1, 0),
-        lambda x, i: np.choose(x + 0.5, [i, i]),
+        lambda x, i: np.choose(x + 0.5, [i, i]), lambda x, i: np.insert(x, x[0], 1), lambda x, i: np.ix_(i > 0, x),
     ],
 )  # fmt: skip
 def test_errors_of_functions_equal_numpys(call):

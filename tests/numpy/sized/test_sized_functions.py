@@ -6,6 +6,7 @@ from support.sized import check
 CREATION = """
 x[m] | A[m] | A[:, A[0] > 0] | A[A > 0] | A[m, 1] | A[1, A[0] > 0] | A[m][:, None] | A[None, m] | A[m, 1:3]
 A[m[:, None] & (A > 0)]
+A[np.ix_(m, [1, 0])] | np.ix_(m) | np.ix_(m, i) | np.ix_([True, False], m)
 np.nonzero(x) | np.nonzero(A > 0) | np.argwhere(A > 0) | np.argwhere(m) | np.flatnonzero(A > 0) | np.where(m)
 np.where(A > 0)
 m.nonzero() | np.compress(m, x) | np.compress(m, A, axis=0) | np.compress(m[:3], A, 0) | np.extract(m, x)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from cyxla.numpy.functions.joining import require_known
 from cyxla.numpy.functions.movement import (
     broadcast_arrays,
     moveaxis,
@@ -17,8 +16,9 @@ from cyxla.numpy.functions.movement import (
 )
 from cyxla.numpy.functions.movement import broadcast_to as numpy_broadcast_to
 from cyxla.numpy.indexing.access import convert_for_assignment
+from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.registry import implements
-from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -197,13 +197,15 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 @implements(np.ix_)
 def ix_(*args: Any) -> tuple[Array, ...]:
     """Return index vectors, each along its own dimension."""
+    if any(is_traced(x) and as_traced(x).dtype.kind == "b" for x in args):
+        return hooks.sized_function(np.ix_, args, {})  # type: ignore[no-any-return]
     result = []
     for k, x in enumerate(args):
         array = as_strong(x)
         if array.ndim != 1:
             raise ValueError("Cross index must be 1 dimensional")
         if array.dtype.kind == "b":
-            array = as_strong(np.nonzero(require_known(x, "ix_", "masks"))[0])
+            array = as_strong(np.nonzero(np.asarray(x))[0])
         result.append(reshape_row_major(array, [array.size if d == k else 1 for d in range(len(args))]))
     return tuple(result)
 

@@ -427,6 +427,8 @@ def normalize_positions(value: Any, size: int, name: str) -> Any:
     """Normalise indices along a dimension."""
     if isinstance(value, slice):
         return np.arange(size)[value]
+    if isinstance(value, TracedArray) and value.dtype.kind not in "biu":
+        raise IndexError("arrays used as indices must be of integer (or boolean) type")
     positions = require_known(value, name, "indices")
     if positions.dtype.kind == "b" and positions.ndim == 1 and positions.size == size:
         return np.flatnonzero(positions)

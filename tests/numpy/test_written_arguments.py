@@ -287,6 +287,47 @@ def _both(x, y):
     return x.sum()
 
 
+WEIGHTS = np.arange(6.0)
+
+
+def _reversed(x, y):
+    x[:] = y[::-1] + WEIGHTS
+    return y
+
+
+SAME_ARRAYS = {
+    "two arguments": (_both, lambda b: ((b, b), {})),
+    "by keyword": (_both, lambda b: ((), {"y": b, "x": b})),
+    "returned": (_reversed, lambda b: ((b, b), {})),
+    "out": (lambda x, s, o: np.multiply(x, s, out=o), lambda b: ((b, 2.5, b), {})),
+    "out, masked": (lambda x, o: np.add(x, 1, out=o, where=x > 2), lambda b: ((b,), {"o": b})),
+    "three": (lambda x, y, z: np.add(x, y, out=z), lambda b: ((b, b, b), {})),
+    "strided": (_both, lambda b: ((b[::2],) * 2, {})),
+}
+
+
+@PLATFORMS
+@pytest.mark.parametrize("name", SAME_ARRAYS)
+def test_an_array_passed_twice(name, platform):
+    function, arguments = SAME_ARRAYS[name]
+    f = cyxla.jit(function, platform=platform, fallback="error")
+    for factor in (1, 3):
+        base, want = np.arange(6.0) * factor, np.arange(6.0) * factor
+        (args, keywords), (plain, plain_keywords) = arguments(base), arguments(want)
+        got, wanted = f(*args, **keywords), function(*plain, **plain_keywords)
+        np.testing.assert_array_equal(got, wanted)
+        np.testing.assert_array_equal(base, want)
+        assert (got is (*args, *keywords.values())[0]) == (wanted is (*plain, *plain_keywords.values())[0])
+
+
+def test_an_array_passed_twice_beside_a_view_of_it():
+    f = cyxla.jit(_both, fallback="error")
+    x = np.arange(6.0)
+    with pytest.raises(cyxla.errors.InvalidArgumentError, match="share memory"):
+        f(x, x[:])
+    np.testing.assert_array_equal(x, np.arange(6.0))
+
+
 OVERLAPS = {
     "same": lambda b: (b, b), "shifted": lambda b: (b[:-1], b[1:]), "reversed": lambda b: (b, b[::-1]),
     "contained": lambda b: (b[2:4], b[1:3]), "interleaved": lambda b: (b[::2], b[1::2]),

@@ -88,7 +88,7 @@ A compiled function gives what the plain function gives, written arguments and c
 
 * Arrays among the arguments are written in place where possible: without a copy if they are contiguous and the program
   cannot fail, else through a temporary. An exception leaves them as they were. Where a written array is read-only or
-  shares memory with another one, the plain function runs.
+  shares memory with another one, the plain function runs; one array that is passed several times is one argument.
 * Lists, dicts and dataclasses among the arguments (`d["k"] = v`, `lst.append(v)`, `obj.attr = v`) are changed after
   each run. Such calls take some microseconds more.
 * Arrays from globals, closures and attributes are read at every call, without a copy, and written as arguments are.

@@ -55,7 +55,7 @@ def _like(create: Callable[..., Any], a: Any, *fill: Any, dtype: Any, shape: Any
 @implements(np.zeros_like)
 def zeros_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
-) -> Array:
+) -> Any:
     """Return zeros of the shape of an array."""
     return _like(np.zeros_like, a, dtype=dtype, shape=shape, order=order)
 
@@ -63,7 +63,7 @@ def zeros_like(
 @implements(np.ones_like)
 def ones_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
-) -> Array:
+) -> Any:
     """Return ones of the shape of an array."""
     return _like(np.ones_like, a, dtype=dtype, shape=shape, order=order)
 
@@ -72,7 +72,7 @@ def ones_like(
 def empty_like(
     prototype: Any, /, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *,
     device: Any = None,
-) -> Array:  # fmt: skip
+) -> Any:  # fmt: skip
     """Return zeros of the shape of an array: traced arrays have no uninitialised elements."""
     return _like(np.zeros_like, prototype, dtype=dtype, shape=shape, order=order)
 
@@ -81,7 +81,7 @@ def empty_like(
 def full_like(
     a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *,
     device: Any = None,
-) -> Array:  # fmt: skip
+) -> Any:  # fmt: skip
     """Return an array of the shape of another one, filled with a value."""
     if not is_traced(fill_value):
         return _like(np.full_like, a, fill_value, dtype=dtype, shape=shape, order=order)

@@ -80,7 +80,7 @@ class DeferredArray(np.lib.mixins.NDArrayOperatorsMixin):
         if isinstance(value, TracedArray) and value.known is None:
             self.parts.append(TracedArray(value_of(value), value.weak, memory=value._memory, rank0=value.rank0))
             return _Part(len(self.parts) - 1)
-        known = value.known if isinstance(value, TracedArray) else value
+        known: Any = value.known if isinstance(value, TracedArray) else value
         if type(known) is np.ndarray and not known.dtype.hasobject:
             return known.copy("K")
         if type(known) in (list, tuple):
@@ -120,6 +120,9 @@ class DeferredArray(np.lib.mixins.NDArrayOperatorsMixin):
             f"{self._dtype or 'not known'}",
             where=user_line(), hint="return it, or use numbers of up to 64 bits, or complex128",
         )  # fmt: skip
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> NoReturn:
+        self._refuse()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or not hasattr(np.ndarray, name):

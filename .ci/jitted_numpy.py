@@ -221,10 +221,16 @@ class Prepared:
         function = cyxla.jit(
             lambda *leaves: self.apply(*leaves), platform=SETTINGS["platform"], name="called", fallback="error"
         )
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            result, written = function(*self.leaves)
-        return result, written
+        before = [self.leaves[k].copy() for k in self.outs]
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                result, written = function(*self.leaves)
+            copies = {id(v): v.copy() for v in written}
+            return _replaced(result, copies), [copies[id(v)] for v in written]
+        finally:  # NumPy's function gets the same arrays
+            for k, value in zip(self.outs, before, strict=True):
+                np.copyto(self.leaves[k], value)
 
     def text(self) -> str:
         """The call, for people."""
@@ -255,6 +261,14 @@ def _shown(value: Any, leaves: list[Any]) -> str:
     elif type(value) in (list, tuple):
         return f"{type(value).__name__}({', '.join(_shown(v, leaves) for v in value)})"
     return " ".join(repr(value).split())[:150]
+
+
+def _replaced(value: Any, others: dict[int, Any]) -> Any:
+    """Replace arrays in a result by identity."""
+    if isinstance(value, (list, tuple)):
+        parts = [_replaced(part, others) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    return others.get(id(value), value)
 
 
 def _parts(value: Any) -> list[Any]:

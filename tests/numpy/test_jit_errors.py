@@ -157,7 +157,7 @@ SCRIPTS = {
         @jit
         def run(x):
             table[0] = x[1] + 1
-            return x
+            return x * 2
         run(table)
         """,
         ["run(table)", "run writes to arrays that share memory", "pass a copy of one of them"], "InvalidArgumentError",

@@ -320,11 +320,79 @@ def test_an_array_passed_twice(name, platform):
         assert (got is (*args, *keywords.values())[0]) == (wanted is (*plain, *plain_keywords.values())[0])
 
 
-def test_an_array_passed_twice_beside_a_view_of_it():
-    f = cyxla.jit(_both, fallback="error")
+def _add_to_view(x, y):
+    y += x
+    return y, x
+
+
+def _reads_after(x, y):
+    y += 1
+    return x * 1
+
+
+def _view_from_before(x, y):
+    view = x[1:]
+    y += 1
+    return view
+
+
+def _writes_both(x, y):
+    x[:] = y
+    y[:] = x
+
+
+def _writes_in_a_loop(x, y):
+    for k in range(len(x)):
+        y[k] = x[k]
+
+
+def _multiply(x, y):
+    square = x[:4].reshape(2, 2)
+    np.matmul(square, square, out=y[:4].reshape(2, 2))
+
+
+SHARED = {
+    "assigned": lambda x, y: y.__setitem__(slice(None), x),
+    "reversed": lambda x, y: np.multiply(x, 2, out=y),
+    "cumulated": lambda x, y: np.cumsum(x, out=y),
+    "augmented": _add_to_view,
+    "matrices": _multiply,
+}
+VIEWS = {
+    "shifted": lambda b: (b[:-1], b[1:]), "reversed": lambda b: (b, b[::-1]), "a part": lambda b: (b[::2], b[3:8]),
+    "another dtype": lambda b: (b, b.view(np.int64)), "same": lambda b: (b[:], b[:]),
+}  # fmt: skip
+
+
+@PLATFORMS
+@pytest.mark.parametrize("views", VIEWS)
+@pytest.mark.parametrize("name", SHARED)
+def test_the_last_thing_is_a_write_to_shared_memory(name, views, platform):
+    f = cyxla.jit(SHARED[name], platform=platform, fallback="error")
+    for factor in (1, 3):
+        base, want = np.arange(10.0) * factor, np.arange(10.0) * factor
+        try:
+            wanted = SHARED[name](*VIEWS[views](want))
+        except (ValueError, TypeError) as error:
+            with pytest.raises(type(error)):
+                f(*VIEWS[views](base))
+        else:
+            x, y = VIEWS[views](base)
+            got = f(x, y)
+            if name == "augmented":
+                assert got[0] is y
+                assert got[1] is x
+            else:
+                np.testing.assert_array_equal(got, wanted)
+        np.testing.assert_array_equal(base, want)
+
+
+@pytest.mark.parametrize("function", [_both, _reads_after, _view_from_before, _writes_both, _writes_in_a_loop])
+def test_reads_of_shared_memory_after_a_write_are_refused(function):
+    f = cyxla.jit(function, fallback="error")
     x = np.arange(6.0)
     with pytest.raises(cyxla.errors.InvalidArgumentError, match="share memory"):
-        f(x, x[:])
+        f(x[1:], x[:-1])
     np.testing.assert_array_equal(x, np.arange(6.0))
 
 

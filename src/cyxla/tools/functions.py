@@ -87,8 +87,9 @@ a `@property`.
 A compiled function gives what the plain function gives, written arguments and changed state included.
 
 * Arrays among the arguments are written in place where possible: without a copy if they are contiguous and the program
-  cannot fail, else through a temporary. An exception leaves them as they were. Where a written array is read-only or
-  shares memory with another one, the plain function runs; one array that is passed several times is one argument.
+  cannot fail, else through a temporary. An exception leaves them as they were. Where a written array is read-only, the
+  plain function runs; so it does where a written array shares memory with another one, unless both are the same array,
+  or the write is the last thing that the function does, as in `np.add(x, 1, out=y)`.
 * Lists, dicts and dataclasses among the arguments (`d["k"] = v`, `lst.append(v)`, `obj.attr = v`) are changed after
   each run. Such calls take some microseconds more.
 * Arrays from globals, closures and attributes are read at every call, without a copy, and written as arguments are.

@@ -49,7 +49,7 @@ from cyxla.numpy.calls.disabling import disable_jit, is_disabled, needs_python
 from cyxla.numpy.calls.entries import Entry, PlainEntry, Source, TracedExecutable
 from cyxla.numpy.calls.jit_options import OPTIONS_OF_OTHERS, JitOptions
 from cyxla.numpy.calls.lowering import BOUNDS, Environment, Lowered, OpenSizes, Spec, lower
-from cyxla.numpy.calls.same_arrays import SameArrays
+from cyxla.numpy.calls.shared_memory import SameArrays, run_on_copy
 from cyxla.numpy.calls.signatures import Call, read_arguments
 from cyxla.numpy.rewriting.functions import rewritten
 from cyxla.numpy.state.guards import Guards
@@ -210,19 +210,25 @@ class Jitted(Dispatcher, Generic[P, R]):
     def call_plainly(self, compiled: Compiled, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
         """Call the function itself: always, or where a program would write to arrays that it must not write."""
         if not compiled.plain and all(a.flags.writeable for a in _arrays(args)):
-            merged = self._with_same_arrays(args, kwnames)
-            if merged is not None:
-                return merged()
+            shared = self._with_shared_memory(compiled, args, kwnames)
+            if shared is not None:
+                return shared()
             self._fall_back(InvalidArgumentError(
                 f"{self.name} writes to arrays that share memory", hint="pass a copy of one of them",
             ))  # fmt: skip
         return self._call_function(args, kwnames)
 
-    def _with_same_arrays(self, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Callable[[], Any] | None:
-        """Return the call in which an array that is passed several times is one argument; None if there is none."""
+    def _with_shared_memory(
+        self, compiled: Compiled, args: tuple[Any, ...], kwnames: tuple[str, ...]
+    ) -> Callable[[], Any] | None:
+        """Return the call of a program although a written argument shares memory with another one; None if none can."""
+        binding = self._binding(len(args) - len(kwnames), kwnames)
         has_roles = any(s.names or s.positions for s in (self._static, self._donate)) or self._takes_self
-        if has_roles or self._binding(len(args) - len(kwnames), kwnames).out is not None:
+        if has_roles or binding.out is not None:
             return None
+        if isinstance(compiled, Entry) and compiled.lowered.writes_last:
+            call = read_arguments(binding, args, needed=self._needed)
+            return partial(run_on_copy, compiled, [*call.leaves, *(compiled.guards.fetch(args) or ())])
         return self._same_arrays.bind(args, kwnames)
 
     def call_after_failure(self, error: Exception, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:

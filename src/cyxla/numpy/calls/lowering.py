@@ -174,6 +174,8 @@ class Lowered:
         the function's, and a new value for each.
     guards : Guards
         Values from outside that the program depends on.
+    writes_last : bool
+        Whether one argument is written, once, and nothing is computed or read after that.
     """
 
     module: HloModule
@@ -187,6 +189,7 @@ class Lowered:
     writes: tuple[int, ...] = ()
     effects: tuple[Effect | ArgumentChange, ...] = ()
     guards: Guards = NO_GUARDS
+    writes_last: bool = False
 
     @property
     def is_array(self) -> bool:
@@ -282,6 +285,7 @@ def lower(
             passed.append(None)
             input_axes.append(None)
         returned, containers = _run(trace, partial(call, arguments), len(inputs), outside)
+        writes_last = trace.program.writes == [trace.builder.instruction_count]
         returned, effects = _with_effects(returned, containers, outside, open_sizes)
         if outside is not None:
             inputs += [_Input(h.array, h.op, h.text) for h in outside.hidden]
@@ -301,6 +305,7 @@ def lower(
     return Lowered(
         trace.module(root), trace.program, tree, failure is not None, rank0, tuple(input_axes), tuple(layouts), spectra,
         writes, effects, NO_GUARDS if outside is None else outside.guards(),
+        writes_last and len(writes) == 1 and not effects and all(a._view is None for a in arrays),
     )  # fmt: skip
 
 

@@ -119,6 +119,8 @@ class Program:
     outside : object
         Values from outside of the function that it has used so far; see `cyxla.numpy.state`. None if nothing records
         them.
+    writes : list of int
+        Number of instructions before each write to an argument; -1 for one in a loop or branch.
     """
 
     checks: list[Check] = field(default_factory=list)
@@ -129,6 +131,7 @@ class Program:
     catches: bool = False
     raised: list[TraceError] = field(default_factory=list)
     outside: Any = None
+    writes: list[int] = field(default_factory=list)
 
     @contextlib.contextmanager
     def bounds_mode(self, bounds: str) -> Iterator[None]:
@@ -288,6 +291,10 @@ class Trace:
             self.captures.append((outer, parameter))
             self._captured[op.instruction] = parameter
         return parameter
+
+    def note_write(self) -> None:
+        """Note a write to an argument."""
+        self.program.writes.append(self.builder.instruction_count if self.parent is None else -1)
 
     def constant(self, value: Any, dtype: Dtype | None = None) -> XlaOp:
         """Return a constant for a number or array.

@@ -266,6 +266,8 @@ class TracedArray:
                     f"a loop or branch writes to {self!r}, which was created outside of it", where=_trace.user_line(),
                     hint="pass the array as part of the carry, and return it",
                 )  # fmt: skip
+            if self.origin:
+                _trace.require_current().note_write()
             self._op = op
             return
         if view.write is None:

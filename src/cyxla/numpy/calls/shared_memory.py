@@ -1,4 +1,8 @@
-"""Calls that pass one array several times to a function that writes to it: the array is one argument of a program."""
+"""Calls in which an array that the function writes shares memory with another argument.
+
+An array that is passed several times is one argument of a program of its own. If the write is the last thing that the
+function does, the program writes to a copy instead.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,20 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.numpy.calls.entries import Entry
+from cyxla.numpy.tracing.containers import map_leaves
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.trace import current
+
+
+def run_on_copy(entry: Entry, leaves: Sequence[Any]) -> Any:
+    """Run a program that writes one array, as the last thing, on a copy of it; then write to the array."""
+    (number,) = entry.lowered.writes
+    target = leaves[number]
+    copy = target.copy("K")
+    result = entry([copy if k == number else v for k, v in enumerate(leaves)], None)
+    np.copyto(target, copy)
+    return map_leaves(lambda v: target if v is copy else v, result)
 
 
 class SameArrays:

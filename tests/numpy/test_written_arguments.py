@@ -336,6 +336,23 @@ def _view_from_before(x, y):
     return view
 
 
+def _copies_after(x, y):
+    y += 1
+    return x.copy()
+
+
+def _copies_a_view_after(x, y):
+    view = x[1:]
+    y += 1
+    return view.copy()
+
+
+def _writes_after_a_loop(x, y):
+    for k in range(20):
+        y[k % 5] = x[(k + 2) % 5] + 1
+    y *= 2
+
+
 def _writes_both(x, y):
     x[:] = y
     y[:] = x
@@ -387,7 +404,13 @@ def test_the_last_thing_is_a_write_to_shared_memory(name, views, platform):
         np.testing.assert_array_equal(base, want)
 
 
-@pytest.mark.parametrize("function", [_both, _reads_after, _view_from_before, _writes_both, _writes_in_a_loop])
+READING_AFTER_A_WRITE = [
+    _both, _reads_after, _copies_after, _copies_a_view_after, _view_from_before, _writes_both, _writes_in_a_loop,
+    _writes_after_a_loop,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", READING_AFTER_A_WRITE)
 def test_reads_of_shared_memory_after_a_write_are_refused(function):
     f = cyxla.jit(function, fallback="error")
     x = np.arange(6.0)

@@ -175,7 +175,7 @@ class Lowered:
     guards : Guards
         Values from outside that the program depends on.
     writes_last : bool
-        Whether one argument is written, once, and nothing is computed or read after that.
+        Whether one argument is written, once, nothing is computed after that, and no arrays but arguments are returned.
     """
 
     module: HloModule
@@ -305,7 +305,7 @@ def lower(
     return Lowered(
         trace.module(root), trace.program, tree, failure is not None, rank0, tuple(input_axes), tuple(layouts), spectra,
         writes, effects, NO_GUARDS if outside is None else outside.guards(),
-        writes_last and len(writes) == 1 and not effects and all(a._view is None for a in arrays),
+        writes_last and len(writes) == 1 and not effects and not arrays,
     )  # fmt: skip
 
 

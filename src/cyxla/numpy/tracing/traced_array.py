@@ -107,6 +107,8 @@ class TracedArray:
 
     @root_op.setter
     def root_op(self, op: XlaOp) -> None:
+        if self.origin:
+            _trace.require_current().program.writes.append(-1)
         self._op = op
 
     @property

@@ -16,6 +16,7 @@ RESULTS = {
     "concatenate with text": lambda x, n: np.concatenate((x, np.array(["p", "qr"]))),
     "concatenate to another byte order": lambda x, n: np.concatenate((x, n), dtype=">f8"),
     "concatenate with long doubles": lambda x, n: np.concatenate((n, np.ones(2, np.longdouble) / 3)),
+    "append": lambda x, n: (np.append(x, "text"), np.append([["a"]], n)),
     "stack": lambda x, n: np.stack((x, n), 1, dtype=">f4", casting="same_kind"),
     "hstack and vstack": lambda x, n: (np.hstack((x, n), dtype="g"), np.vstack((x, n), dtype="O", casting="unsafe")),
     "ufunc": lambda x, n: np.divide(n, 7, dtype=np.longdouble),

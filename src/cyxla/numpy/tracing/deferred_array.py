@@ -26,7 +26,8 @@ from cyxla.types import from_numpy
 #: Functions whose shape of the result depends on no values, with the position of ``dtype=`` among their parameters.
 _DTYPE_POSITIONS: dict[str, int | None] = {
     "array": 1, "asarray": 1, "asanyarray": 1, "ascontiguousarray": 1, "asfortranarray": 1, "require": 1, "astype": 1,
-    "full": 2, "concatenate": None, "stack": None, "hstack": None, "vstack": None, "dstack": None, "column_stack": None,
+    "full": 2, "append": None, "concatenate": None, "stack": None, "hstack": None, "vstack": None, "dstack": None,
+    "column_stack": None,
     "sum": 2, "prod": 2, "cumsum": 2, "cumprod": 2, "mean": 2, "std": 2, "var": 2, "trace": 4,
 }  # fmt: skip
 _JOINING = {"concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"}
@@ -175,8 +176,8 @@ def defer_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Ma
         return None
     position = _DTYPE_POSITIONS[name]
     dtype = args[position] if position is not None and position < len(args) else kwargs.get("dtype")
-    joined = args[0] if name in _JOINING and args and isinstance(args[0], (list, tuple)) else ()
-    if not _needs_numpy(dtype, name not in _COMPUTING) and not any(map(_is_foreign, joined)):
+    joined: Any = args[:2] if name == "append" else args[0] if name in _JOINING and args else ()
+    if not _needs_numpy(dtype, name not in _COMPUTING) and not _is_foreign(joined):
         return None
     return DeferredArray(function, args, kwargs)
 

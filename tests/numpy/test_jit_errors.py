@@ -151,6 +151,8 @@ SCRIPTS = {
     ),
     "a dict that is not traced": ("jit(lambda i: {1: 2}[i])(1)", ["argument i", "index a NumPy array or container"],
                             "TraceError"),
+    "choices of None": ("jit(lambda m: np.where(m, None, None))(np.array([True]))", ["dtype object cannot be traced"],
+                        "DTypeError"),
     "written outside and passed": (
         """
         table = np.zeros(4)

@@ -167,7 +167,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         self._numbers: dict[str, Any] = {}  # from outside, by expression; see `OutsideValues`
         self._warned: set[str] = set()
         self._any_size = AnySizePrograms(sizes)
-        self._same_arrays = SameArrays(self)
+        self._same_arrays = SameArrays()
         self._missing: list[OpError] = []  # what this machine lacks, for each signature that it cannot compile
         update_wrapper(self, function)
 
@@ -229,7 +229,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         if isinstance(compiled, Entry) and compiled.lowered.writes_last:
             call = read_arguments(binding, args, needed=self._needed)
             return partial(run_on_copy, compiled, [*call.leaves, *(compiled.guards.fetch(args) or ())])
-        return self._same_arrays.bind(args, kwnames)
+        return self._same_arrays.bind(self, args, kwnames)
 
     def call_after_failure(self, error: Exception, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
         """Call the function itself after a failed run, whose error the function may catch."""

@@ -290,11 +290,11 @@ def _fail_if_any_selected(selected: XlaOp) -> None:
 
 
 @implements(np.where)
-def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+def where(condition: Any, x: Any = np._NoValue, y: Any = np._NoValue, /) -> Any:
     """Select elements of one array where a condition holds, else of another."""
-    if x is None and y is None:
+    if x is np._NoValue:
         return nonzero(condition)
-    if x is None or y is None:
+    if y is np._NoValue:
         raise ValueError("either both or neither of x and y should be given")
     arrays = [as_traced(v) for v in (x, y)]
     dtype = result_type(*[a.kind for a in arrays])

@@ -272,7 +272,15 @@ def _one_of_two(x, y):
     return z
 
 
-@pytest.mark.parametrize("function", [_exchanged, _rebound, _one_of_two])
+def _copied_in_a_branch(x, y):
+    for _ in range(30):
+        if x[0] > 0:
+            y = y.copy()
+    y[0] = 9
+    return x
+
+
+@pytest.mark.parametrize("function", [_exchanged, _rebound, _one_of_two, _copied_in_a_branch])
 def test_writes_to_one_of_several_arrays_are_refused(function):
     with pytest.raises(TraceError, match="is another array or a new one, by the number of iterations"):
         cyxla.jit(function, platform="interpreter", fallback="error")(X[:5].copy(), X[5:10].copy())

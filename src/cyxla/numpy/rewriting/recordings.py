@@ -336,9 +336,9 @@ class Recording:
         return tuple(values)
 
     def _note_exchange(self, k: int, arrays: Sequence[TracedArray]) -> None:
-        """Note the arrays of enclosing functions that a variable may name after the loop."""
-        outer = [a for a in arrays if a.owner is not self.part.trace]
-        if outer:
+        """Note that a variable may name its first array after the loop, or one of these of enclosing functions."""
+        if arrays:
+            outer = [a for a in arrays if a.owner is not self.part.trace]
             self.plan.exchanged.setdefault(k, []).extend(outer)
 
     def _may_be_other(self, k: int) -> bool:

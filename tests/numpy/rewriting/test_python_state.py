@@ -311,3 +311,22 @@ def _unbound(x, n):
 def test_results_without_a_value_are_unbound():
     with pytest.raises(UnboundLocalError, match="last"):
         cyxla.jit(_unbound, platform="interpreter", fallback="error", static=1)(X, 0)
+
+
+def _bound_in_some_iterations(x, y, a, k):
+    m = a.shape[1]
+    s = float(k)
+    c = k
+    for _ in y:
+        s = x.mean()
+        for _ in range(int(abs(y[m])) % 6):
+            for j in range(1, 3 - 1):  # noqa: B007 - it is read after the loop
+                c = m % 1000
+            c = j
+    return s + c
+
+
+def test_variables_that_are_not_read_may_be_unbound():
+    arguments = np.ones(3), np.array([-1.25, -2.0, 0.5]), np.ones((3, 2)), 2
+    found = cyxla.jit(_bound_in_some_iterations, platform="interpreter", fallback="numpy")
+    assert found(*arguments) == _bound_in_some_iterations(*arguments)

@@ -400,6 +400,7 @@ class ForLoop(Loop):
         zero = require_current().constant(0, np.dtype(np.int64))
         message = f"cannot access local variable {names[0]!r} where it is not associated with a value"
         require_current().fail_if(xla.le(length, zero), zero, lambda _: UnboundLocalError(message))
+        require_current().program.catches = True  # NumPy finds out whether the variable is read
 
     @staticmethod
     def _first_index() -> list[XlaOp]:

@@ -316,3 +316,30 @@ def test_a_refused_trace_changes_nothing(case, monkeypatch):
     with pytest.raises(TraceError):
         cyxla.jit(_without_source(function))(*arguments)
     assert repr(state()) == before
+
+
+class _Stubborn:
+    """A number that cannot stand beside traced values."""
+
+    __array_ufunc__ = None
+
+    def __radd__(self, other):
+        if type(other) is not np.ndarray:
+            raise ValueError("an array of NumPy is needed")
+        return other + 1
+
+
+def _only_of_numpy(x):
+    return x + _Stubborn()
+
+
+def test_errors_of_a_trace_alone_fall_back():
+    x = np.arange(3.0)
+    function = cyxla.jit(_only_of_numpy)
+    with pytest.warns(
+        FallbackWarning, match=r"ValueError is raised while it is traced, but not when it runs.*\n.*:\d+"
+    ):
+        np.testing.assert_array_equal(function(x), x + 1)
+    np.testing.assert_array_equal(function(x), x + 1)
+    with pytest.raises(ValueError, match="an array of NumPy is needed"):
+        cyxla.jit(_only_of_numpy, fallback="error")(x)

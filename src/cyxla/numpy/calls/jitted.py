@@ -63,7 +63,7 @@ from cyxla.numpy.tracing.sized_array import TooLargeError
 from cyxla.numpy.tracing.static_keys import static_key
 from cyxla.numpy.tracing.trace import current, require_current, user_line, warn_user
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
-from cyxla.numpy.tracing.user_frames import trim_traceback
+from cyxla.numpy.tracing.user_frames import trim_traceback, user_line_of
 from cyxla.xla.client import platforms as _platforms
 from cyxla.xla.service import CompileOptions, LocalService
 
@@ -191,7 +191,28 @@ class Jitted(Dispatcher, Generic[P, R]):
         if current() is not None:
             return self._inline(args, kwnames)
         binding = self._binding(len(args) - len(kwnames), kwnames)
-        call, entry = self._compiled_call(binding, args)
+        try:
+            call, entry = self._compiled_call(binding, args)
+        except OpError:
+            raise
+        except Exception as error:  # of a trace, which may differ from that of a run
+            if self.is_internal or self._fallback == "error" or not getattr(error, "may_fall_back", True):
+                raise
+            failure = error
+        else:
+            return self._call_entry(call, entry, args, kwnames, hash)
+        result = self._call_function(args, kwnames)
+        text = f"{type(failure).__name__} is raised while it is traced, but not when it runs: {failure}"
+        self._plain_entry(
+            read_arguments(binding, args, needed=self._needed), TraceError(text, where=user_line_of(failure))
+        )
+        return result
+
+    def _call_entry(
+        self, call: Call, entry: AnyEntry, args: tuple[Any, ...], kwnames: tuple[str, ...], hash: int
+    ) -> Any:
+        """Call the program of a call, or the function itself in its place."""
+        binding = call.binding
         changes_arguments = isinstance(entry, Entry) and entry.changes_arguments
         if call.fast_path and not changes_arguments:
             nodes, inputs = call.passed_nodes(), len(call.leaves)

@@ -9,13 +9,13 @@ import inspect
 import types
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 import numpy as np
 
-from cyxla.errors import OpError, TraceError
+from cyxla.errors import TraceError
 from cyxla.numpy.tracing.trace import is_internal
 
 MOST_BYTES: Final = 64 << 20  # of arrays that are copied; changes of further ones are found, but not undone
@@ -183,8 +183,8 @@ def changing_nothing(function: Callable[..., Any] | None, objects: Sequence[tupl
         yield
     except BaseException as error:
         _, is_undone = snapshot.undo()
-        if isinstance(error, OpError):
-            error.may_fall_back = is_undone
+        with suppress(AttributeError):  # of an exception without attributes
+            error.may_fall_back = is_undone  # type: ignore[attr-defined]
         raise
     changed, is_undone = snapshot.undo()
     if changed:

@@ -48,7 +48,7 @@ class DeferredArray(np.lib.mixins.NDArrayOperatorsMixin):
     function : callable
         NumPy's function.
     args, kwargs : sequence and mapping
-        Its arguments; the values that they have now are those of the call.
+        Arguments of the call, with the values that they have now.
     unknown : collection of str
         Attributes that depend on values: ``dtype``, ``shape``.
     """

@@ -41,7 +41,7 @@ class Executable(ABC):
     tier : str
         Tier: ``"interpreter"``, ``"kernels"`` (prebuilt kernels only), or ``"native"`` (code generated for it).
     missing : OpError or None
-        What this machine lacks to run the program otherwise than in the evaluator; None if it lacks nothing.
+        Tool that this machine lacks to run the program otherwise than in the evaluator; None if it lacks none.
     """
 
     platform: str

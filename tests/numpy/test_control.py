@@ -314,6 +314,7 @@ def test_random_programs(program, n):
     assert_equal(jit(lambda x, n: program(started(x, n)), platform="interpreter")(x, n), program(started(x, n)))
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(program=programs([]), n=st.integers(0, 5))
 def test_gradients_of_random_programs(program, n):

@@ -334,6 +334,7 @@ def test_may_share_memory():
     run(function, X)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     "shapes, letter", [(((3, 4),), "d"), (((2, 3, 4),), "h"), (((3, 4), (3, 4)), "F"), (((5,),), "?")]
 )

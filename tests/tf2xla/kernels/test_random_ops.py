@@ -40,6 +40,7 @@ def test_floats_of_a_seed(op: str, dtype: str, seed: Array) -> None:
         check(op, _shape(sizes), seed, dtype=as_data_type(dtype), platforms=("interpreter",))
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("op", ["StatelessRandomUniform", "StatelessRandomNormal", "StatelessTruncatedNormal"])
 def test_native_code(op: str) -> None:
     for dtype in ("float", "double"):
@@ -178,6 +179,7 @@ def _twice(op: str, *operands: Any, platform: str, **attrs: Any) -> list[Array]:
 @pytest.mark.parametrize("op, mean, deviation", [
     ("RandomUniform", 0.5, 0.2887), ("RandomStandardNormal", 0, 1), ("TruncatedNormal", 0, 0.88),
 ])  # fmt: skip
+@pytest.mark.slow_but_every(2)
 def test_every_run_draws_other_numbers(op: str, mean: float, deviation: float, platform: str, seed: int) -> None:
     attrs = {"dtype": DataType.DT_FLOAT, "seed": seed, "seed2": seed}
     first, second = _twice(op, _shape((5000,)), platform=platform, **attrs)

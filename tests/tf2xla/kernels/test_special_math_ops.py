@@ -58,6 +58,7 @@ def _pairs(count: int = 60) -> tuple[Any, Any]:
     return a, a * 10 ** rng.uniform(-1, 1, count)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name, wanted", [("Igamma", "gammainc"), ("Igammac", "gammaincc")])
 def test_incomplete_gamma(name: str, wanted: str, dtype: Any) -> None:
@@ -76,7 +77,7 @@ def test_incomplete_gamma_of_narrow_types_and_broadcasts() -> None:
     close(run("Igamma", a, x), [expected])
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", ["IgammaGradA", "RandomGammaGrad"])
 def test_derivatives_of_incomplete_gamma(name: str, dtype: Any) -> None:
@@ -84,6 +85,7 @@ def test_derivatives_of_incomplete_gamma(name: str, dtype: Any) -> None:
     check(name, a, x)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_betainc(dtype: Any) -> None:
     """Scalars stand beside arrays; the ends of the domain have exact values."""
@@ -99,6 +101,7 @@ def test_betainc(dtype: Any) -> None:
     check("Betainc", dtype(2), dtype(3), x[6:])
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_zeta(dtype: Any) -> None:
     """For positive q by SciPy; below 0 by adding the terms that come before."""

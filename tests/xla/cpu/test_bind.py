@@ -250,6 +250,7 @@ def test_from_the_disk_cache(tmp_path, monkeypatch):
     np.testing.assert_array_equal(*results)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**6), chosen=st.integers(0, 255))
 def test_random_programs(seed, chosen):

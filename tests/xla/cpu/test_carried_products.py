@@ -65,7 +65,7 @@ o_{name} = {t} get-tuple-element(w_{name}), index=1
     return computations, run
 
 
-@pytest.mark.slow_after(3)
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("body", TURNS.values(), ids=TURNS.keys())
 def test_loops_of_every_type_and_size(body, monkeypatch):
     head, lines, results, arguments = "HloModule m\n", "", [], []

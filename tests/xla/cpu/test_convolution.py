@@ -294,6 +294,7 @@ def convolutions(draw: st.DrawFn) -> Convolution:
 POISON = st.sampled_from([(), (np.nan, np.inf), (-np.inf,)])  # among the weights
 
 
+@pytest.mark.slow
 @given(st.lists(convolutions(), min_size=1, max_size=6), st.integers(0, 1000), POISON)
 @settings(max_examples=15, deadline=None)
 def test_any_convolution(cases, seed, poison):

@@ -6,7 +6,7 @@ from support import random_bounded, random_irregular, random_programs
 from cyxla.errors import UnimplementedError
 
 
-@pytest.mark.slow_but_every(4)
+@pytest.mark.slow_but_every(6)
 @pytest.mark.parametrize("seed", range(300))
 def test_random_program(seed):
     try:

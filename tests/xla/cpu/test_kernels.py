@@ -215,6 +215,7 @@ def test_random_bits(algorithm, words, shapes):
 # --- transforms and factorisations --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("dtype", ["f32", "f64", "c64", "c128", "bf16"])
 def test_linear_algebra(dtype):
     n, m, kind = 20, 33, element_type(dtype).numpy_dtype

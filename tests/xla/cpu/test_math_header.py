@@ -357,6 +357,7 @@ def test_loops_are_vectorised(listings: Callable[[str], Path], isa: str, registe
             assert packed.search(body), f"{name}_{kind} is not vectorised for {isa}"
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("isa", ISA)
 def test_nothing_is_called(listings: Callable[[str], Path], isa: str) -> None:
     path = listings(isa).with_suffix(".so")

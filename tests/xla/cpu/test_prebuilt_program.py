@@ -84,6 +84,7 @@ def test_random_programs(start):
     assert count >= 0.6 * CHUNK
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.integers(1000, 1 << 30))
 def test_any_program(seed):
@@ -756,7 +757,7 @@ def first_covered(row):
     return None
 
 
-@pytest.mark.slow_but_every(4)
+@pytest.mark.slow_but_every(8)
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_functions_of_numpy(subject):
     found = {row.name: first_covered(row) for row in rows(subject)}

@@ -63,6 +63,7 @@ def test_accesses_within_bounds_pass():
     assert found.returncode == 0, found.stderr
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_accesses_out_of_bounds_are_caught(name):
     found = run([name], 334)

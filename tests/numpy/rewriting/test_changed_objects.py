@@ -287,3 +287,37 @@ def test_changes_that_need_the_condition_are_refused(function):
     assert state() == before
     with pytest.warns(cyxla.errors.FallbackWarning):
         assert cyxla.jit(function, fallback="numpy")(np.array([1.0, -2.0])) == function(np.array([1.0, -2.0]))
+
+
+def _keep(value):
+    kept = value
+
+    def read(x):
+        return x * kept
+
+    return read
+
+
+def _with_own_kept(x):
+    return _keep(3.0)(x)
+
+
+def test_functions_made_outside_keep_their_outside_state():
+    """Code that was rewritten with an enclosing function is told from the same code of functions made elsewhere."""
+    x = np.array([1.0, 2.0])
+    np.testing.assert_array_equal(cyxla.jit(_with_own_kept, fallback="error")(x), x * 3)
+    kept = np.array([5.0, 6.0])
+    jitted = cyxla.jit(_keep(kept), fallback="error")
+    np.testing.assert_array_equal(jitted(x), x * kept)
+    kept[:] = 7  # an array from outside is read at every call
+    np.testing.assert_array_equal(jitted(x), x * 7)
+
+
+def _branch_beside(x, held):
+    y = x if x[0] > 0 else -x
+    return y.sum(), len(held)
+
+
+def test_too_many_objects_are_refused():
+    with pytest.raises(TraceError, match="more than 10000 lists and objects"):
+        cyxla.jit(_branch_beside, fallback="error")(np.ones(3), [[] for _ in range(20_000)])

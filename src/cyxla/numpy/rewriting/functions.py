@@ -20,7 +20,9 @@ from cyxla.numpy.state.scope import Scope
 
 _rewritten: WeakKeyDictionary[FunctionType, FunctionType] = WeakKeyDictionary()
 _codes: dict[Any, CodeType | None] = {}
-_nested: set[CodeType] = set()  # codes of functions that are defined in rewritten ones, and were rewritten with them
+#: Codes of functions that are defined in rewritten ones and were rewritten with them, by identity: equal code that
+#: stands elsewhere, or was compiled from the file itself, has other enclosing functions.
+_nested: dict[int, CodeType] = {}
 _lock = new_lock()  # Python 3.11 counts the depth of a syntax tree for all threads together
 
 
@@ -29,7 +31,7 @@ def rewritten(function: Any) -> Any:
     if isinstance(function, MethodType):
         made = rewritten(function.__func__)
         return function if made is function.__func__ else MethodType(made, function.__self__)
-    if not has_python_code(function) or function.__code__ in _nested:
+    if not has_python_code(function) or id(function.__code__) in _nested:
         return function
     made = _rewritten.get(function)
     if made is None:
@@ -45,7 +47,7 @@ def _rewrite(function: FunctionType) -> FunctionType:
     with _lock:
         if key not in _codes:
             _codes[key] = _rewritten_code(function)
-            _nested.update(_codes_in(_codes[key]))
+            _nested.update((id(nested), nested) for nested in _codes_in(_codes[key]))
     new = _codes[key]
     if new is None:
         return function

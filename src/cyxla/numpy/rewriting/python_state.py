@@ -14,17 +14,19 @@ from functools import lru_cache
 from types import CellType, CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
+from cyxla.errors import TraceError
 from cyxla.numpy.rewriting.build import HOOKS
 from cyxla.numpy.state.effects import Effect
 from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
 from cyxla.numpy.state.outside import OutsideValues
 from cyxla.numpy.state.scope import outside_values
 from cyxla.numpy.tracing.known_array import KnownArray
-from cyxla.numpy.tracing.trace import is_internal
+from cyxla.numpy.tracing.trace import is_internal, user_line
 
 _MOST_OBJECTS: Final = 10_000
 _CONTAINERS: Final = (list, dict, set, deque)
 _SKIPPED: Final = (type, ModuleType, str, bytes, int, float, complex)
+_PLAIN: Final = frozenset({str, bytes, bool, int, float, complex, type(None)})  # types of elements that hold nothing
 _ABSENT: Final = object()
 Contents = list[Any] | dict[Any, Any] | set[Any]
 
@@ -58,7 +60,12 @@ class PythonState:
 
     def _add(self, value: Any) -> None:
         pending = [value]
-        while pending and len(self._contents) <= _MOST_OBJECTS:
+        while pending:
+            if len(self._contents) > _MOST_OBJECTS:
+                raise TraceError(
+                    f"a branch or loop on traced values can reach more than {_MOST_OBJECTS} lists and objects",
+                    where=user_line(), hint="keep numbers in arrays",
+                )  # fmt: skip
             value = pending.pop()
             if id(value) in self._contents or isinstance(value, _SKIPPED):
                 continue
@@ -71,7 +78,9 @@ class PythonState:
             self._contents[id(value)] = (value, contents)
             if isinstance(value, MirrorList) and value.first is None:
                 self._unfilled.add(id(value))
-            pending.extend(contents.values() if isinstance(contents, dict) else contents)
+            held = contents.values() if isinstance(contents, dict) else contents
+            if not _PLAIN.issuperset(map(type, held)):  # lists of many numbers are looked at in C alone
+                pending.extend(held)
 
     def before(self, value: Any) -> Contents:
         """Return what an object held, or holds at first if it was reached later."""

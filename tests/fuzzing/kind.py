@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -17,7 +18,7 @@ class DifferenceError(AssertionError):
     """Two ways to run one program that do not agree."""
 
 
-class Kind:
+class Kind(ABC):
     """A kind of input.
 
     Attributes
@@ -49,13 +50,14 @@ class Kind:
     seconds = 20.0
     megabytes = 512
 
-    def prepare(self, folders: Sequence[Path]) -> None:
+    def prepare(self, folders: Sequence[Path]) -> None:  # noqa: B027 - some kinds need none
         """Collect the material of inputs, files of these folders included."""
 
+    @abstractmethod
     def make(self, rng: random.Random) -> bytes:
         """An input."""
-        raise NotImplementedError
 
+    @abstractmethod
     def attempt(self, data: bytes, deep: bool, stage: Stage) -> None:
         """Take an input through the stages, each of which is named before it begins.
 
@@ -66,7 +68,6 @@ class Kind:
         DifferenceError
             Results that should be the same are not.
         """
-        raise NotImplementedError
 
     def cuts(self, data: bytes) -> list[list[bytes]]:
         """The input in pieces, in several grains, coarse ones first: any of them may be left out to make it smaller."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -45,8 +46,9 @@ class Program(Kind):
     slow = ("run",)
     deep = 0.004
 
+    @abstractmethod
     def read(self, data: bytes) -> HloModule:
-        raise NotImplementedError
+        """Return the module of an input."""
 
     def attempt(self, data: bytes, deep: bool, stage: Stage) -> None:
         stage("parse")
@@ -130,8 +132,9 @@ class Text(Program):
 
     corpus: list[str]
 
+    @abstractmethod
     def collect(self) -> list[str]:
-        raise NotImplementedError
+        """Return the texts that inputs are made from."""
 
     def prepare(self, folders: Sequence[Path]) -> None:
         given = [data.decode("utf-8", "replace") for data in files(folders, (self.suffix,))]

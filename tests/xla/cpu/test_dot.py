@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501  programs read best a line at a time
 
+import json
 from typing import Any
 
 import numpy as np
@@ -197,3 +198,35 @@ ENTRY e {{
     exact = np.multiply(x, y, dtype=np.float64)
     assert abs(float(compiled(x, y)) - exact.sum()) <= np.finfo(x.dtype).eps * np.abs(exact).sum() / 10
     assert "parallel_for(ctx" in compiled.c_source
+
+
+#: name: vector, array, part, result, starts, the vector's and the part's contracted dimensions
+PARTS = {
+    "columns, by rows": ("[200]", "[200,300]", "200,250", "[250]", "zero, i", "0", "0"),
+    "columns, by columns": ("[250]", "[200,300]", "200,250", "[200]", "zero, i", "0", "1"),
+    "rows of a matrix of one row": ("[1,100]", "[700,400]", "100,400", "[1,400]", "i, zero", "1", "0"),
+    "three dimensions": ("[10,40]", "[90,40,100]", "10,40,100", "[100]", "i, zero, zero", "0,1", "0,1"),
+}
+
+
+@pytest.mark.parametrize("start", [-1, 7, 10_000])
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_of_arrays_are_not_copied(name: str, dtype: str, start: int) -> None:
+    vector, array, part, result, starts, left, right = PARTS[name]
+    text = f"""HloModule m
+ENTRY e {{
+  x = {dtype}{vector} parameter(0)
+  a = {dtype}{array} parameter(1)
+  i = s32[] parameter(2)
+  zero = s32[] constant(0)
+  part = {dtype}[{part}] dynamic-slice(a, {starts}), dynamic_slice_sizes={{{part}}}
+  ROOT d = {dtype}{result} dot(x, part), lhs_contracting_dims={{{left}}}, rhs_contracting_dims={{{right}}}
+}}
+"""
+    rng, numpy_dtype = np.random.default_rng(0), {"f32": np.float32, "f64": np.float64}[dtype]
+    x, a = (rng.standard_normal(json.loads(dims)).astype(numpy_dtype) for dims in (vector, array))
+    compiled, oracle = (cyxla.compile(text, platform=p) for p in ("cpu", "interpreter"))
+    tolerance = 1e-3 if dtype == "f32" else 1e-11
+    np.testing.assert_allclose(compiled(x, a, np.int32(start)), oracle(x, a, np.int32(start)), tolerance, tolerance)
+    assert {k.kind for k in compiled.explanation().kernels} == {"reduce"}

@@ -2,6 +2,8 @@
 
 # ruff: noqa: E501  programs read best a line at a time
 
+import re
+
 import numpy as np
 import pytest
 from support.kernel_groups import build, check
@@ -170,6 +172,23 @@ def test_one_start_is_clamped_in_each_dimension_of_its_own(operands, line, start
     body = "\n  ".join([*(f"p{i} = {s} parameter({i})" for i, s in enumerate(shapes)), "ROOT " + line])
     inputs = [random(s) if s != "s32[]" else np.int32(start) for s in shapes]
     check(f"HloModule m\nENTRY e {{\n  {body}\n}}\n", *inputs)
+
+
+@pytest.mark.parametrize("start", [-5, 0, 3, 149, 150, 1000])
+@pytest.mark.parametrize("dtype", ["f32", "f64", "s8", "s64", "f16", "c64", "pred"])
+def test_parts_of_padded_arrays_are_masked_loads(dtype, start):
+    text = f"""HloModule m
+ENTRY e {{
+  p0 = {dtype}[6,150] parameter(0)
+  p1 = s32[] parameter(1)
+  zero = s32[] constant(0)
+  filler = {dtype}[] constant({{}})
+  wide = {dtype}[6,300] pad(p0, filler), padding=0_0x0_150
+  ROOT r = {dtype}[6,150] dynamic-slice(wide, zero, p1), dynamic_slice_sizes={{6,150}}
+}}
+""".replace("{}", {"pred": "true", "c64": "(1, 2)"}.get(dtype, "3"))
+    compiled = check(text, random(f"{dtype}[6,150]"), np.int32(start))
+    assert dtype == "c64" or not re.search(r"const int32_t n\d+ = .*\? .* : 0;", compiled.text)
 
 
 @pytest.mark.parametrize("size", [1, 2, 15, 16, 63, 1000, 4096, 4097, 4160, 5000, 8191, 100003])

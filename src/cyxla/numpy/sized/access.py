@@ -119,6 +119,7 @@ def _axes_used(item: Any) -> int:
 def resolve(array: Any, key: Any) -> Index:
     """Return an index expression with items of known size."""
     array, items = _with_ranked_masks(array, _expanded(key, array.ndim))
+    array, items = _with_integers_applied(array, items)
     axis = 0
     data, sizes = array, {}
     for k, item in enumerate(items):
@@ -155,6 +156,27 @@ def _with_ranked_masks(array: Any, items: list[Any]) -> tuple[Any, list[Any]]:
             items = [*items[:k], item.reshape(1), *items[k + 1 :]]
         axis += _axes_used(items[k])
     return array, items
+
+
+def _with_integers_applied(array: Any, items: list[Any]) -> tuple[Any, list[Any]]:
+    """Return the view that the integers of a basic index select, and the other items.
+
+    Slices of run-time length, whose elements are moved, then move fewer.
+    """
+    integers = list(map(_is_integer, items))
+    is_basic = all(n or i is None or isinstance(i, slice) for n, i in zip(integers, items, strict=True))
+    if not is_basic or not any(integers):
+        return array, items
+    if not any(isinstance(i, slice) and _is_traced_slice(i) for i in items):
+        return array, items
+    key = tuple(i if n else slice(None) for n, i in zip(integers, items, strict=True) if i is not None)
+    return array[key], [i for n, i in zip(integers, items, strict=True) if not n]
+
+
+def _is_integer(item: Any) -> bool:
+    if isinstance(item, TracedArray):
+        return item.ndim == 0 and item.dtype.kind in "iu"
+    return isinstance(item, (int, np.integer)) and not isinstance(item, bool)
 
 
 def _is_traced_slice(item: slice) -> bool:

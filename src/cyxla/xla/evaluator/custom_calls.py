@@ -23,6 +23,7 @@ CustomCall: TypeAlias = Callable[..., Value]  # (evaluation, instruction, *opera
 
 _TARGETS: dict[str, CustomCall] = {}
 _built_in_loaders: list[Callable[[], object]] = []
+_PACKAGE = "cyxla.xla.evaluator."  # with the implementations of built-in targets
 _PYTHON_CALLBACKS = re.compile(r"(^|_)python_(cpu_|gpu_)?callback")
 
 
@@ -41,9 +42,8 @@ def register_custom_call(
         The target, ``custom_call_target`` of instructions.
     function : callable, optional
         The implementation. It is called as ``function(evaluation, instruction, *operands)`` with NumPy arrays (tuples
-        of
-        them for tuples), and returns an array, or a tuple of arrays for a tuple result. It must not write to operands.
-        `options_of` reads the instruction's configuration. If omitted, the result is a decorator.
+        of them for tuples), and returns an array, or a tuple of arrays for a tuple result. It must not write to
+        operands. `options_of` reads the instruction's configuration. If omitted, the result is a decorator.
     replace : bool
         Replace an existing implementation.
 
@@ -81,6 +81,13 @@ def load_built_in_by(loader: Callable[[], object]) -> None:
 def _load_built_in() -> None:
     for load in _built_in_loaders:
         load()
+
+
+def is_built_in(target: str) -> bool:
+    """Return whether a target is registered, and its implementation is this package's."""
+    _load_built_in()
+    implementation = _TARGETS.get(target)
+    return implementation is not None and implementation.__module__.startswith(_PACKAGE)
 
 
 def find_custom_call(target: str, extra: Mapping[str, CustomCall] | None = None) -> CustomCall:

@@ -33,7 +33,7 @@ def custom_call(ins: Instruction) -> Step:
         return step
     if compaction.compacts(ins):
         return compaction.compaction(ins)
-    if lapack.is_lapack(ins.attrs["custom_call_target"]):
+    if lapack.is_lapack(ins):
         return lapack.lapack(ins)
     if c_calls.is_registered(ins.attrs["custom_call_target"]):
         return c_call.c_call(ins)
@@ -59,7 +59,7 @@ def native_refusal(ins: Instruction, own: Container[str]) -> str | None:
     None is for LAPACK, for registered targets, and for the program's own targets.
     """
     target = ins.attrs["custom_call_target"]
-    if lapack.is_lapack(target):
+    if lapack.is_lapack(ins):
         return "native code calls LAPACK's routine, not the program's own" if target in own else None
     if target in own:
         if c_calls.is_registered(target):

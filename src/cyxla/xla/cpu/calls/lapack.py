@@ -1,4 +1,6 @@
-"""LAPACK custom calls that JAX emits, by way of SciPy's LAPACK; a unit of work is one problem of a batch.
+"""LAPACK custom calls, by way of SciPy's LAPACK; a unit of work is one problem of a batch.
+
+They are those that JAX emits, and XLA's built-in ones of complex matrices.
 
 LAPACK's matrices are stored by columns, those of arrays by rows: operands are transposed into working memory, and
 results back, so a routine may overwrite its operands.
@@ -19,7 +21,7 @@ from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.kernel.values import own_leaves, resolve
-from cyxla.xla.evaluator.custom_calls import options_of
+from cyxla.xla.evaluator.custom_calls import is_built_in, options_of
 from cyxla.xla.hlo import Instruction
 
 _DTYPES: Final = {"s": ElementType.F32, "d": ElementType.F64, "c": ElementType.C64, "z": ElementType.C128}
@@ -39,13 +41,23 @@ class _Routine:
     letters: str
 
 
-_ROUTINES: dict[str, _Routine] = {}
+ROUTINES: dict[str, _Routine] = {}
+_BUILT_IN: dict[str, _Routine] = {}  # for complex matrices
+_LETTERS: Final = {ElementType.C64: "c", ElementType.C128: "z"}
 
 
 def _routine(name: str, *ranks: int, letters: str = "sdcz") -> Callable[..., Callable[[_Problem], None]]:
     def register(write: Callable[[_Problem], None]) -> Callable[[_Problem], None]:
         for letter in letters:
-            _ROUTINES[f"lapack_{letter}{name}_ffi"] = _Routine(write, ranks, letters)
+            ROUTINES[f"lapack_{letter}{name}_ffi"] = _Routine(write, ranks, letters)
+        return write
+
+    return register
+
+
+def _built_in(target: str, *ranks: int) -> Callable[..., Callable[[_Problem], None]]:
+    def register(write: Callable[[_Problem], None]) -> Callable[[_Problem], None]:
+        _BUILT_IN[target] = _Routine(write, ranks, "cz")
         return write
 
     return register
@@ -188,15 +200,31 @@ def _nan(dtype: ElementType) -> str:
 # --- kernel ----------------------------------------------------------------------------------------------------------
 
 
-def is_lapack(target: str) -> bool:
-    """Return whether a custom-call target is one of these routines."""
-    return target in _ROUTINES
+def is_lapack(ins: Instruction) -> bool:
+    """Return whether a custom call is one of these routines."""
+    return _routine_of(ins) is not None
+
+
+def _routine_of(ins: Instruction) -> tuple[_Routine, str] | None:
+    """Return the routine of a call, and the letter of its element type."""
+    target = ins.attrs["custom_call_target"]
+    if target in ROUTINES:
+        return ROUTINES[target], target.removeprefix("lapack_")[0]
+    if target not in _BUILT_IN or not is_built_in(target):
+        return None
+    shapes, routine = [o.shape for o in ins.operands], _BUILT_IN[target]
+    if len(shapes) != len(routine.ranks) or any(not s.is_array or not s.size for s in shapes):
+        return None
+    letter = _LETTERS.get(shapes[0].dtype)
+    batches = {s.dims[: s.rank - rank] for s, rank in zip(shapes, routine.ranks, strict=True)}
+    return (routine, letter) if letter is not None and len(batches) == 1 else None
 
 
 def lapack(ins: Instruction) -> Step:
     """Return the kernel of a call."""
-    target = ins.attrs["custom_call_target"]
-    routine, letter = _ROUTINES[target], target.removeprefix("lapack_")[0]
+    target, found = ins.attrs["custom_call_target"], _routine_of(ins)
+    assert found is not None
+    routine, letter = found
     problem = _Problem(ins, letter, routine.ranks)
     first: Shape = ins.operands[0].shape
     units = prod(first.dims[: first.rank - routine.ranks[0]])
@@ -272,6 +300,22 @@ def _getrf(p: _Problem) -> None:
     p.store(2, info)
 
 
+@_built_in("LuDecomposition", 2)
+def _lu_decomposition(p: _Problem) -> None:
+    rows, columns = p.operands[0]
+    count = min(rows, columns)
+    a, pivots, info = p.load(0), p.integers(count), p.integers(1)
+    p.call("getrf", rows, columns, a, rows, pivots, info)
+    p.store(0, a)
+    p.c.line(f"for (int64_t i = 0; i < {rows}; ++i) r2[u * {rows} + i] = i;")
+    with p.c.block(f"for (int64_t i = 0; i < {count}; ++i)"):
+        p.c.line(f"const int32_t j = {pivots}[i] - 1, old = r2[u * {rows} + i];")
+        p.c.line(f"r1[u * {count} + i] = j;")
+        p.c.line(f"r2[u * {rows} + i] = r2[u * {rows} + j];")
+        p.c.line(f"r2[u * {rows} + j] = old;")
+
+
+@_built_in("Qr", 2)
 @_routine("geqrf", 2)
 def _geqrf(p: _Problem) -> None:
     rows, columns = p.operands[0]
@@ -281,6 +325,7 @@ def _geqrf(p: _Problem) -> None:
     p.store(1, tau)
 
 
+@_built_in("ProductOfElementaryHouseholderReflectors", 2, 1)
 @_routine("orgqr", 2, 1, letters="sd")
 @_routine("ungqr", 2, 1, letters="cz")
 def _orgqr(p: _Problem) -> None:

@@ -14,13 +14,12 @@ from cyxla.xla.cpu.linalg.cholesky import cholesky
 from cyxla.xla.cpu.linalg.lu import lu
 from cyxla.xla.cpu.linalg.qr import qr, reflector_product
 from cyxla.xla.cpu.linalg.triangular_solve import Form, triangular_solve
-from cyxla.xla.evaluator.custom_calls import find_custom_call, options_of
+from cyxla.xla.evaluator.custom_calls import is_built_in, options_of
 from cyxla.xla.hlo import Instruction
 
 Dims = tuple[int, ...]
 _AlgorithmOf = Callable[[Instruction, ElementType, list[Dims]], Algorithm]
 _REAL: Final = {"s": ElementType.F32, "d": ElementType.F64}
-_BUILT_IN: Final = "cyxla.xla.evaluator."
 
 
 def _has_option(ins: Instruction, option: str, character: str) -> bool:
@@ -91,7 +90,7 @@ def blocked_step(ins: Instruction) -> Step | None:
 def _algorithm(ins: Instruction) -> Algorithm | None:
     """Return the algorithm of a call; None unless it is of real numbers and its shapes are those of the algorithm."""
     target = ins.attrs["custom_call_target"]
-    if target not in _TARGETS or not find_custom_call(target).__module__.startswith(_BUILT_IN):
+    if target not in _TARGETS or not is_built_in(target):
         return None
     make, ranks = _TARGETS[target]
     shapes = [o.shape for o in ins.operands]

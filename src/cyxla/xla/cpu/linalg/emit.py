@@ -17,7 +17,7 @@ from cyxla.xla.cpu.linalg.triangular_solve import triangular_solve as blocked_so
 from cyxla.xla.hlo import Instruction
 
 COLUMNS = 16  # columns of a block, a constant so that loops over them become vectors
-_MAC_NS = 0.8  # ns of a complex multiply-add by substitution; assumed: it shares out the problems of a batch
+_MAC_NS = 0.5  # ns of a complex multiply-add by substitution; assumed: it shares out the problems of a batch
 _REAL = frozenset({ElementType.F32, ElementType.F64})
 _TYPES = _REAL | {ElementType.C64, ElementType.C128}
 
@@ -92,30 +92,51 @@ def _solve_by_substitution(ins: Instruction) -> Step:
     # x op(a) = b is solved as op(a)^T x^T = b^T: op(a) is transposed again, but not conjugated again.
     transposed = (a["transpose_a"] != "NO_TRANSPOSE") == left
     forward = a["lower"] != transposed
+    real, width = scalar.storage_type(shape.dtype.real_part), f"[{COLUMNS}]"
+    adjoint = a["transpose_a"] == "ADJOINT"
     with c.kernel(units, tasks, describe("triangular-solve", shape)):
         c.line(f"const int64_t m = u / {blocks}, first = u % {blocks} * {COLUMNS};")
         c.line(f"const int64_t n = {columns} - first < {COLUMNS} ? {columns} - first : {COLUMNS};")
-        c.line(f"{ops.c} (*const x)[{COLUMNS}] = ({ops.c} (*)[{COLUMNS}])({c.scratch()} + begin * {block_bytes});")
+        c.line(f"{real} (*const xr){width} = ({real} (*){width})({c.scratch()} + begin * {block_bytes});")
+        c.line(f"{real} (*const xi){width} = xr + {rows};")
         element = f"m * {rows * columns} + " + (f"i * {columns} + first + k" if left else f"(first + k) * {rows} + i")
         with c.loops(["i", "k"], [rows, COLUMNS]):
-            c.line(f"if (k < n) x[i][k] = p1[{element}]; else x[i][k] = {ops.zero};")
+            c.line(f"if (k < n) {{ xr[i][k] = p1[{element}].re; xi[i][k] = p1[{element}].im; }}")
+            c.line("else xr[i][k] = xi[i][k] = 0;")
         with c.block(f"for (int64_t r = 0; r < {rows}; ++r)"):
             c.line("const int64_t i = r;" if forward else f"const int64_t i = {rows - 1} - r;")
+            c.line(f"{real} sr{width}, si{width};")
+            c.line(f"for (int k = 0; k < {COLUMNS}; ++k) {{ sr[k] = xr[i][k]; si[k] = xi[i][k]; }}")
             with c.block("for (int64_t q = 0; q < r; ++q)"):
                 c.line("const int64_t j = q;" if forward else f"const int64_t j = {rows - 1} - q;")
-                t = _triangle_element(c, ops, a["transpose_a"] == "ADJOINT", transposed, rows)
+                t = _triangle_element(c, ops, adjoint, transposed, rows)
                 with c.block(f"for (int k = 0; k < {COLUMNS}; ++k)"):
-                    ops.subtract_product(c, "x[i][k]", t, "x[j][k]")
+                    c.line(f"sr[k] = sr[k] - {t}.re * xr[j][k] + {t}.im * xi[j][k];")
+                    c.line(f"si[k] = si[k] - {t}.re * xi[j][k] - {t}.im * xr[j][k];")
             if not a["unit_diagonal"]:
                 c.line("const int64_t j = i;")
-                t = _triangle_element(c, ops, a["transpose_a"] == "ADJOINT", transposed, rows)
-                with c.block(f"for (int k = 0; k < {COLUMNS}; ++k)"):
-                    old = c.local(ops.c, "x[i][k]")
-                    c.line(f"x[i][k] = {ops.expression('divide', old, t)};")
+                _divide_parts(c, ops, _triangle_element(c, ops, adjoint, transposed, rows), real)
+            c.line(f"for (int k = 0; k < {COLUMNS}; ++k) {{ xr[i][k] = sr[k]; xi[i][k] = si[k]; }}")
         with c.loops(["i", "k"], [rows, COLUMNS]):
-            c.line(f"if (k < n) r0[{element}] = x[i][k];")
+            c.line(f"if (k < n) r0[{element}] = cyx_{shape.dtype}_of(xr[i][k], xi[i][k]);")
     kernel = Kernel(c.text(), tasks, ns, tasks * block_bytes, KernelKind.TRIANGULAR_SOLVE)
     return Step(kernel, tuple(reads), (Value(ins),))
+
+
+def _divide_parts(c: KernelWriter, ops: _Arithmetic, divisor: str, real: str) -> None:
+    """Write the division of complex numbers in two arrays: by a product, if the divisor has a finite reciprocal."""
+    one = scalar.literal(ops.dtype, ops.dtype.numpy_dtype.type(1))  # type: ignore[union-attr]
+    inverse = c.local(ops.c, ops.expression("divide", one, divisor))
+    is_finite = " && ".join(f"{inverse}.{part} - {inverse}.{part} == 0" for part in ("re", "im"))
+    each = f"for (int k = 0; k < {COLUMNS}; ++k)"
+    with c.block(f"if ({is_finite})"), c.block(each):
+        c.line(f"const {real} re = sr[k] * {inverse}.re - si[k] * {inverse}.im;")
+        c.line(f"si[k] = sr[k] * {inverse}.im + si[k] * {inverse}.re;")
+        c.line("sr[k] = re;")
+    with c.block("else"), c.block(each):
+        quotient = c.local(ops.c, ops.expression("divide", f"cyx_{ops.dtype}_of(sr[k], si[k])", divisor))
+        c.line(f"sr[k] = {quotient}.re;")
+        c.line(f"si[k] = {quotient}.im;")
 
 
 def _triangle_element(c: KernelWriter, ops: _Arithmetic, conjugate: bool, transposed: bool, rows: int) -> str:

@@ -305,10 +305,16 @@ class LoopNest:
         return line
 
     def _load(self, node: Load) -> str:
-        return scalar.load(
-            node.dtype,
-            self.replaced_loads[node] if node in self.replaced_loads else f"p{node.slot}[{self.form(node.form)}]",
-        )
+        if node in self.replaced_loads:
+            return scalar.load(node.dtype, self.replaced_loads[node])
+        form: Affine = node.form
+        conditions: tuple[Condition, ...] = ()
+        if not node.dtype.is_complex:  # C compilers vectorise a choice of loaded values, but not one of indices
+            form, conditions = self.body.space.split_choices(form, lambda a: self.depth_of_atom(a) == self.depth)
+        element = scalar.load(node.dtype, f"p{node.slot}[{self.form(form)}]")
+        if not conditions:
+            return element
+        return f"{self.conditions(conditions)} ? {element} : {scalar.literal(node.dtype, 0)}"
 
     def _index_value(self, node: IndexValue, depth: int) -> str:
         form = node.form

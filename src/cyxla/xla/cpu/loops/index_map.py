@@ -8,7 +8,7 @@ rest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -268,6 +268,17 @@ class Space:
             return ZERO
         key = (Choice, conditions, form)
         return _term(self._derived.get(key) or self._derive(key, Choice(self._next(), 0, high, conditions, form)))
+
+    def split_choices(
+        self, form: Affine, selects: Callable[[Choice], bool] = lambda _: True
+    ) -> tuple[Affine, tuple[Condition, ...]]:
+        """Return the form that holds where the conditions of some choices in it hold, and these conditions."""
+        conditions: dict[Condition, None] = {}
+        while found := [(a, c) for a, c in form.terms if isinstance(a, Choice) and selects(a)]:
+            rest = Affine(form.constant, tuple(t for t in form.terms if t not in found))
+            form = self.combine([(rest, 1), *((a.form, c) for a, c in found)])
+            conditions.update(dict.fromkeys(condition for a, _ in found for condition in a.conditions))
+        return form, tuple(conditions)
 
     def index(self, dims: tuple[int, ...], coordinates: tuple[Affine, ...]) -> Index:
         """Return the index with given coordinates."""

@@ -81,10 +81,11 @@ def choose_style(lowered: Lowered, parts: int) -> Style:
     if not lowered.kept:
         return by_row
     row, column = lowered.reduced[-1], lowered.kept[-1]
-    loads = [n for n in lowered.before if isinstance(n, Load)]
-    along_row = sum(n.dtype.itemsize for n in loads if n.form.coefficient(row[0]) == 1)
-    strided = [n for n in loads if n.form.coefficient(row[0])]  # others are read once per row
-    along_column = sum(n.dtype.itemsize for n in strided if n.form.coefficient(column[0]) == 1)
+    split = lowered.body.space.split_choices
+    loads = [(n.dtype.itemsize, split(n.form)[0]) for n in lowered.before if isinstance(n, Load)]
+    along_row = sum(size for size, form in loads if form.coefficient(row[0]) == 1)
+    strided = [load for load in loads if load[1].coefficient(row[0])]  # others are read once per row
+    along_column = sum(size for size, form in strided if form.coefficient(column[0]) == 1)
     if row[1] < MIN_ROW_LENGTH <= column[1] and problem.acc is not None:
         return by_column
     if row[1] >= MIN_ROW_LENGTH and (along_row >= along_column or column[1] < 4):

@@ -19,11 +19,18 @@ A long product of two vectors, which has no rows to distribute over tasks, becom
 
     ROOT d = f64[] dot(f64[1000000] a, f64[1000000] b), lhs_contracting_dims={0}, rhs_contracting_dims={0}
     ROOT d = f64[] reduce(multiply(a, b), 0), dimensions={0}, to_apply=add
+
+So does the product of a vector with a part of an array whose place is known at run time: the sum reads the array
+itself, where a dot would read a copy of the part::
+
+    part = f64[600,400] dynamic-slice(f64[600,500] a, 0, i), dynamic_slice_sizes={600,400}
+    ROOT d = f64[400] dot(f64[600] x, part), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+    ROOT d = f64[400] reduce(multiply(broadcast(x), part), 0), dimensions={0}, to_apply=add
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import prod
 from typing import NamedTuple, TypeAlias
@@ -41,6 +48,7 @@ def run(module: HloModule) -> bool:
 
 _PANEL_BYTES = (64, 128, 192, 256)
 _VECTOR_BYTES = 1 << 22  # of both vectors; a longer product is worth several tasks
+_PART_ELEMENTS = 1 << 15  # of a part of an array that is not worth a copy; smaller ones stay in cache
 # Least sizes of a left operand that is transposed to make its contracted dimension contiguous.
 _MIN_CONTRACTED, _MIN_FREE = 256, 64
 
@@ -144,10 +152,36 @@ def _is_long_product(ins: Instruction, dims: DotDims) -> bool:
     return floats and flat and (lhs.size + rhs.size) * lhs.dtype.itemsize >= _VECTOR_BYTES
 
 
+_Side: TypeAlias = tuple[Instruction, tuple[int, ...]]  # operand, and its contracted dimensions
+
+
+def _parts_of_arrays(ins: Instruction, dims: DotDims) -> Iterator[tuple[_Side, _Side]]:
+    """Yield the vector and the large part of an array that a dot multiplies, unless others use the part too."""
+    left: _Side = (ins.operands[0], dims.lhs_contracting)
+    right: _Side = (ins.operands[1], dims.rhs_contracting)
+    if dims.lhs_batch or len({ins.shape.dtype, *(o.shape.dtype for o in ins.operands)}) > 1:
+        return
+    for vector, part in ((left, right), (right, left)):
+        is_vector = vector[0].shape.size == prod(vector[0].shape.dims[d] for d in vector[1])
+        is_part = part[0].opcode == "dynamic-slice" and len(part[0].users) == 1 and part[0].shape.size >= _PART_ELEMENTS
+        in_order = all(list(d) == sorted(d) for _, d in (vector, part))
+        if is_vector and is_part and in_order and ins.shape.dtype in (ElementType.F32, ElementType.F64):
+            yield vector, part
+
+
+def _sum_over_part(ins: Instruction, vector: _Side, part: _Side, write: Writer) -> Instruction:
+    shape, contracted = part[0].shape, part[1]
+    factor = write.reshape(vector[0], [shape.dims[d] for d in contracted])
+    product = write.op("multiply", write.broadcast(factor, shape.logical, contracted), part[0])
+    return write.reshape(write.sum(product, contracted), ins.shape.dims)
+
+
 def _dot(ins: Instruction) -> Instruction | None:
     dims, write, work = DotDims.of(ins), Writer(ins.computation), work_type(ins)
     if _is_long_product(ins, dims):
         return write.sum(write.op("multiply", *ins.operands), dims.lhs_contracting)
+    for vector, matrix in _parts_of_arrays(ins, dims):
+        return _sum_over_part(ins, vector, matrix, write)
     inexact = work.is_float or work.is_complex
     groups: tuple[DimGroups, DimGroups] = (dims[:3], (dims.rhs_batch, dims.rhs_contracting, dims.rhs_free))
     sides = [(o, g) for o, g in zip(ins.operands, groups, strict=True)]

@@ -30,7 +30,7 @@ BODIES = {
     "of a slice of run-time length": "x[i[0] : i[1] + 1] = 3\nx[i[1] :] += 1\nA[:, i[0] :] = 0\nreturn x, A",
     "of part of a column": "A[i[0] :, 1] = 4\nA[1, i[0] :] += 2\nA[i[0] :, 0] *= A[i[0] :, 1]\nreturn A",
     "of part of a row by an index": "A[i[0] :, i[1]] = 4\nA[-1, None, i[0] :] += k\nreturn A",
-    "part of a column": "return A[None, i[0] :, -1, None], A[i[0] :, i[1]]",
+    "part of a column": "y = A[i[0] :, 0]\nreturn y, A[None, i[0] :, -1, None], A[i[0] :, i[1]]",
     "of known size": "x[:3] = x[m][:3]\nreturn x",
     "sort": "y = x[m]\ny.sort()\nreturn y",
     "fill": "y = x[m]\ny.fill(3)\nreturn y",

@@ -566,8 +566,16 @@ class RandomProgram:
         root = f"ROOT o = (f32[{WIDTH}], {self.shape}, {self.shape}, s32[]) tuple({most}, {first}, {second}, n)"
         return RANDOM_HEAD + "ENTRY main {\n" + "\n".join([*head, *self.constants(), *lines, root, "}\n"])
 
-    def loop_text(self, *, grows: bool) -> str:
-        """Return a program that runs the steps three times, with a size that the loop carries, which grows if asked."""
+    def loop_text(self, *, grows: bool, branches: bool = False) -> str:
+        """Return a program that runs the steps three times, with a size that the loop carries.
+
+        Parameters
+        ----------
+        grows : bool
+            Whether the size grows.
+        branches : bool
+            Whether the second of the iterations takes another branch, which runs no steps.
+        """
         lines = self.body(int(self.draw.integers(2, 8)))
         state = f"(s32[], {self.shape}, s32[], f32[{WIDTH},{WIDTH}])"
         size = "n_next = s32[] add(n, two)" if grows else "n_next = s32[] copy(n)"
@@ -591,7 +599,24 @@ class RandomProgram:
             f"z = {self.shape} negate(y)", f"ROOT o = ({self.shape}, {self.shape}, s32[]) tuple(y, z, size)",
         ]  # fmt: skip
         parts = [("body", body), ("condition", condition), ("ENTRY main", main)]
+        if branches:
+            parts = [("step", body), ("other", self._other_branch(state)), ("body", self._branching(state)), *parts[1:]]
         return RANDOM_HEAD + "\n".join(f"{name} {{\n" + "\n".join(lines) + "\n}" for name, lines in parts) + "\n"
+
+    def _branching(self, state: str) -> list[str]:
+        return [
+            f"p = {state} parameter(0)", "k = s32[] get-tuple-element(p), index=0", "one = s32[] constant(1)",
+            "is_second = pred[] compare(k, one), direction=EQ",
+            f"ROOT o = {state} conditional(is_second, p, p), true_computation=other, false_computation=step",
+        ]  # fmt: skip
+
+    def _other_branch(self, state: str) -> list[str]:
+        return [
+            f"p = {state} parameter(0)", "k = s32[] get-tuple-element(p), index=0", f"x = {self.shape} get-tuple-element(p), index=1",
+            "n = s32[] get-tuple-element(p), index=2", f"w = f32[{WIDTH},{WIDTH}] get-tuple-element(p), index=3",
+            "one = s32[] constant(1)", "k_next = s32[] add(k, one)", f"y = {self.shape} negate(x)",
+            f"ROOT o = {state} tuple(k_next, y, n, w)",
+        ]  # fmt: skip
 
 
 #: Steps whose sums are rounded in another order where another program fuses them otherwise.
@@ -629,9 +654,9 @@ def check_random_program(seed: int, steps: tuple[str, ...] = EXACT) -> None:
             same(a[rows], b[rows], steps)
 
 
-def check_random_loop(seed: int, steps: tuple[str, ...] = EXACT) -> None:
+def check_random_loop(seed: int, steps: tuple[str, ...] = EXACT, *, branches: bool = False) -> None:
     """Compare a random loop that carries an array and its size with one that computes all elements."""
-    text = RandomProgram(seed, steps).loop_text(grows=bool(seed % 2))
+    text = RandomProgram(seed, steps).loop_text(grows=bool(seed % 2), branches=branches)
     whole = cyxla.compile(
         text.replace("direction=LT\n", "direction=LE\n").replace(
             "compare(k, three), direction=LE", "compare(k, three), direction=LT"
@@ -658,6 +683,20 @@ def test_random_programs_agree_with_programs_that_compute_all_elements(seed):
 @pytest.mark.parametrize("seed", range(12))
 def test_random_loops_agree_with_loops_that_compute_all_elements(seed):
     check_random_loop(seed)
+
+
+@pytest.mark.slow_after(3)
+@pytest.mark.parametrize("seed", range(12))
+def test_random_loops_with_branches_agree_with_loops_that_compute_all_elements(seed):
+    check_random_loop(seed, branches=True)
+
+
+def test_a_branch_computes_live_rows_alone():
+    texts = [RandomProgram(0, ("unary",)).loop_text(grows=False, branches=b) for b in (False, True)]
+    found = [
+        cyxla.compile(text, live_results=((0, 0, 2), (1, 0, 2))).c_source.count("cyx_live_steps") for text in texts
+    ]
+    assert found[1] > found[0]  # the other branch is one kernel more
 
 
 @pytest.mark.slow_but_every(4)

@@ -19,6 +19,7 @@ from cyxla.errors import InvalidArgumentError
 from cyxla.xla.cpu.kernel.groups import Live
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.kernel.values import leaf_indices, resolve
+from cyxla.xla.cpu.plan import live_branches
 from cyxla.xla.cpu.plan.live_rules import ALL, Parts, join, operand_parts
 from cyxla.xla.cpu.plan.live_states import LoopState, initial_parts, loop_state
 from cyxla.xla.cpu.plan.masks import SIZE_TYPES, has_sizes
@@ -41,10 +42,13 @@ class LiveRows:
         Parts of the results of instructions that any result depends on.
     states : dict of Instruction to LoopState
         Live parts of the states of loops.
+    branches : dict of Instruction to sequence of LiveResult
+        Results of conditionals of which the live elements alone are read.
     """
 
     parts: dict[Instruction, dict[tuple[int, ...], Live]] = field(default_factory=dict)
     states: dict[Instruction, LoopState] = field(default_factory=dict)
+    branches: dict[Instruction, Sequence[LiveResult]] = field(default_factory=dict)
 
     def demand(self, ins: Instruction, part: Live, index: tuple[int, ...] = ()) -> None:
         """Add a part of a leaf to those that matter."""
@@ -94,20 +98,38 @@ def _sweep(computation: Computation, read: Parts, nesting: int) -> LiveRows:
 def _demand_operands(live: LiveRows, ins: Instruction, nesting: int) -> None:
     """Add the parts of the operands of an instruction that its own parts depend on."""
     parts = live.parts[ins]
+    if ins.shape.is_array and not parts:  # never read
+        return
     if ins.opcode in ("tuple", "get-tuple-element"):
         _forward(live, ins, parts)
-    elif ins.opcode == "while" and nesting and any(parts.values()):
+    elif ins.opcode == "while" and nesting and (any(parts.values()) or any(map(has_sizes, ins.called))):
         state = loop_state(ins, parts, lambda computation, read: _sweep(computation, read, nesting - 1).parts)
         live.states[ins] = state
         live.parts.setdefault(ins.operands[0], {})
         for index, part in initial_parts(ins, state).items():
             live.demand(ins.operands[0], part, index)
+    elif ins.opcode == "conditional" and nesting:
+        _demand_arguments(live, ins, nesting - 1)
     elif all(o.shape.is_array for o in ins.operands):
         for operand, part in zip(ins.operands, operand_parts(ins, parts), strict=True):
             live.demand(operand, part)
     else:
         for operand in ins.operands:
             live.demand_all(operand)
+
+
+def _demand_arguments(live: LiveRows, ins: Instruction, nesting: int) -> None:
+    """Add the parts of the operands that the branches of a conditional read."""
+    selector, *operands = ins.operands
+    live.branches[ins] = live_branches.live_results_of(ins, live.parts[ins])
+    live.demand_all(selector)
+    for branch, operand in zip(ins.called, operands, strict=True):
+        (parameter,) = branch.parameters
+        live.parts.setdefault(operand, {})
+        read = live_branches.result_parts(ins, live.parts[ins], branch.root)
+        parts = _sweep(branch, read, nesting).parts.get(parameter, {})
+        for index, part in live_branches.argument_parts(parameter, parts, operand).items():
+            live.demand(operand, part, index)
 
 
 def _forward(live: LiveRows, ins: Instruction, parts: Parts) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from cyxla.types import ElementType
 from cyxla.xla.cpu.kernel.groups import Live
 from cyxla.xla.cpu.kernel.kernel import Value
-from cyxla.xla.cpu.kernel.values import FORWARDING, resolve
+from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, FORWARDING, resolve
 from cyxla.xla.hlo import Computation, Instruction
 from cyxla.xla.hlo.combiners import combiner
 
@@ -28,8 +28,14 @@ SIZE_TYPES = frozenset({ElementType.S32, ElementType.S64, ElementType.U32})
 
 # ---------------------------------------------------------------------------------------------------------------- masks
 def has_sizes(computation: Computation) -> bool:
-    """Return whether some comparison of a computation is a mask of live elements."""
-    return any(ins.opcode == "compare" and _compared(ins) for ins in computation.instructions)
+    """Return whether some comparison of a computation, or of a loop or branch in it, is a mask of live elements."""
+    return any(_has_size(ins) for ins in computation.instructions)
+
+
+def _has_size(ins: Instruction) -> bool:
+    if ins.opcode in CONTROL_FLOW:
+        return any(map(has_sizes, ins.called))
+    return ins.opcode == "compare" and bool(_compared(ins))
 
 
 def mask_of(predicate: Instruction) -> Live:

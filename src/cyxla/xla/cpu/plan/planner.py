@@ -61,7 +61,7 @@ def plan(computation: Computation, live_results: Sequence[LiveResult] = (), rang
         if first.opcode == "while":
             nodes.append(_while(group, reasons, ranges, {} if live is None else live.states.get(first, {})))
         elif first.opcode == "conditional":
-            nodes.append(_conditional(first, ranges))
+            nodes.append(_conditional(first, ranges, () if live is None else live.branches.get(first, ())))
         else:
             nodes.extend(KernelNode(step) for step in emit(group))
     parameters = [leaf for p in computation.parameters for leaf in own_leaves(p)]
@@ -90,9 +90,9 @@ def _while(group: Group, reasons: list[Refusal], ranges: IndexRanges | None, sta
     return WhileNode(leaves(ins.operands[0]), own_leaves(ins), plan(condition, ranges=ranges), planned)
 
 
-def _conditional(ins: Instruction, ranges: IndexRanges | None) -> ConditionalNode:
+def _conditional(ins: Instruction, ranges: IndexRanges | None, live: Sequence[LiveResult]) -> ConditionalNode:
     arguments = [leaves(o) for o in ins.operands[1:]]
-    branches = [plan(c, ranges=ranges) for c in ins.called]
+    branches = [plan(c, live, ranges=ranges) for c in ins.called]
     return ConditionalNode(resolve(ins.operands[0]), branches, arguments, own_leaves(ins))
 
 

@@ -132,8 +132,23 @@ def _write(base: XlaOp, new: XlaOp, axis: int, first: TracedArray, count: Traced
     if not new.shape.size:
         return base
     distance: Any = (np.arange(base.shape.dims[axis]) - first) * (1 if step > 0 else -1)
-    k = distance // abs(step)
-    selected = (distance >= 0) & (distance % abs(step) == 0) & (k < count)
-    moved: Any = _np.take(TracedArray(new), k, axis=axis, mode="clip")
+    if abs(step) == 1:
+        selected, moved = (distance >= 0) & (distance < count), TracedArray(_moved(base, new, axis, first, step))
+    else:
+        k = distance // abs(step)
+        selected = (distance >= 0) & (distance % abs(step) == 0) & (k < count)
+        moved = _np.take(TracedArray(new), k, axis=axis, mode="clip")
     shape = [-1 if d == axis else 1 for d in range(base.shape.rank)]
     return value_of(_np.where(_np.reshape(selected, shape), moved, TracedArray(base)))
+
+
+def _moved(base: XlaOp, new: XlaOp, axis: int, first: TracedArray, step: int) -> XlaOp:
+    """Return an array of the base's shape with the elements of a contiguous slice in their places."""
+    size, bound = base.shape.dims[axis], new.shape.dims[axis]
+    start: Any = size - first
+    if step < 0:
+        new, start = xla.reverse(new, (axis,)), start + (bound - 1)
+    extended = xla.pad_in_dim(new, values.scalar(new, 0), axis, size, size)
+    zero = values.scalar(value_of(start), 0)
+    starts = [value_of(start) if d == axis else zero for d in range(base.shape.rank)]
+    return xla.dynamic_slice(extended, starts, base.shape.dims)

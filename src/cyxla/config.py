@@ -47,6 +47,13 @@ def _positive(text: str) -> int:
     return number
 
 
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 <= seconds < float("inf"):
+        raise ValueError("expected a number of seconds, or 0 for never")
+    return seconds
+
+
 def _opt_level(text: str) -> str:
     if text not in ("1", "2", "3"):
         raise ValueError("expected 1, 2 or 3")
@@ -116,6 +123,11 @@ FLAGS: Final[Mapping[str, Flag]] = {
         _sanitizers,
         (),
         f"sanitizers of generated code, separated by commas ({', '.join(SANITIZERS)}); the process must preload them",
+    ),
+    "PROGRESS": Flag(
+        _seconds,
+        5.0,
+        "seconds after which a compilation shows its progress on stderr; 0 for never",
     ),
     "THREADS": Flag(_positive, 0, "number of threads of a call; 0 is the number of processors available"),
     "TIER": Flag(

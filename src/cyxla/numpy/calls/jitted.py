@@ -64,6 +64,7 @@ from cyxla.numpy.tracing.static_keys import static_key
 from cyxla.numpy.tracing.trace import current, require_current, user_line, warn_user
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 from cyxla.numpy.tracing.user_frames import trim_traceback, user_line_of
+from cyxla.progress import progress_of
 from cyxla.xla.client import platforms as _platforms
 from cyxla.xla.service import CompileOptions, LocalService
 
@@ -366,7 +367,8 @@ class Jitted(Dispatcher, Generic[P, R]):
         if len(self._missing) >= TRIES or (self._misses >= WARN_AFTER and self._is_uncompiled()):
             return PlainEntry(self._missing[0] if self._missing else UnimplementedError("no compiler was found"))
         started = perf_counter()
-        entry = self._compile_tiered(self._lower(call, keep_order=True, guarded=True), call)
+        with progress_of(self.name):
+            entry = self._compile_tiered(self._lower(call, keep_order=True, guarded=True), call)
         entry.seconds = perf_counter() - started
         missing = entry.executable.missing
         if missing is None or not self._may_run_plainly():
@@ -413,13 +415,14 @@ class Jitted(Dispatcher, Generic[P, R]):
     def _compile_any_size(self, call: Call, open_sizes: OpenSizes) -> Entry | None:
         """Trace and compile for any size of some dimensions; return None if arrays of the program are too large."""
         started = perf_counter()
-        try:
-            lowered = self._lower(call, keep_order=True, open_sizes=open_sizes, guarded=True)
-        except TooLargeError:
-            return None
-        if _largest_bytes(lowered.module) > MOST_BYTES:
-            return None
-        entry = self._compile_tiered(lowered, call)
+        with progress_of(self.name):
+            try:
+                lowered = self._lower(call, keep_order=True, open_sizes=open_sizes, guarded=True)
+            except TooLargeError:
+                return None
+            if _largest_bytes(lowered.module) > MOST_BYTES:
+                return None
+            entry = self._compile_tiered(lowered, call)
         entry.seconds = perf_counter() - started
         with self._lock:
             self._misses += 1
@@ -428,9 +431,10 @@ class Jitted(Dispatcher, Generic[P, R]):
 
     def _compile(self, call: Call) -> Entry:
         """Trace and compile native code."""
-        lowered = self._lower(call)
-        compiler, options = self._compilation(lowered, call)
-        return Entry(lowered, compiler.compile(lowered.module, options))
+        with progress_of(self.name):
+            lowered = self._lower(call)
+            compiler, options = self._compilation(lowered, call)
+            return Entry(lowered, compiler.compile(lowered.module, options))
 
     def _compile_tiered(self, lowered: Lowered, call: Call) -> Entry:
         """Compile; prebuilt kernels may serve until native code is ready."""

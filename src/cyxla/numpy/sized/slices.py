@@ -145,7 +145,7 @@ def _write(base: XlaOp, new: XlaOp, axis: int, first: TracedArray, count: Traced
 def _moved(base: XlaOp, new: XlaOp, axis: int, first: TracedArray, step: int) -> XlaOp:
     """Return an array of the base's shape with the elements of a contiguous slice in their places."""
     size, bound = base.shape.dims[axis], new.shape.dims[axis]
-    start: Any = size - first
+    start: Any = _np.subtract(size, first)
     if step < 0:
         new, start = xla.reverse(new, (axis,)), start + (bound - 1)
     extended = xla.pad_in_dim(new, values.scalar(new, 0), axis, size, size)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cyxla.errors import DTypeError, InvalidArgumentError, UnimplementedError
+from cyxla.progress import progress_of
 from cyxla.types import Shape, from_numpy
 from cyxla.xla.client import platforms as _platforms  # registers the built-in platforms
 from cyxla.xla.service import CompileOptions, Executable, LocalService
@@ -116,7 +117,8 @@ def compile_program(program: Any, *specs: Any, platform: str = "cpu", **options:
         raise InvalidArgumentError("argument specs are for Python functions; this program has its own shapes")
     compile_options = CompileOptions.of(options)
     try:
-        return _build(program, LocalService(platform), compile_options)
+        with progress_of("a program"):
+            return _build(program, LocalService(platform), compile_options)
     except UnimplementedError as error:
         if not _is_stablehlo(program):
             raise

@@ -20,6 +20,7 @@ from kernels import Kernel
 NUMBA = ("numba_n", "numba_np", "numba_npr")
 CALLS = 3  # of ours before native code, each with arguments of its own
 FEWEST_ROUNDS = 2
+PAUSE = 0.05  # seconds before a timed call, in which the threads of a library that was called before go to sleep
 
 
 class Worker:
@@ -107,6 +108,7 @@ class Worker:
         stop = time.perf_counter() + seconds
         for k in range(repeat):
             for version, function in self.functions.items():
+                time.sleep(PAUSE)
                 best[version] = min(best[version], self.call(function)[2] * 1e3)
             if k + 1 >= FEWEST_ROUNDS and time.perf_counter() > stop:
                 break

@@ -116,6 +116,7 @@ x = f32[4] parameter(0) y = f32[4] parameter(1) z = c64[4] complex(x, y) ROOT r 
 x = f32[4] parameter(0) y = f32[4] parameter(1) z = c64[4] complex(x, y) ROOT r = f32[4] imag(z)
 z = c64[4] parameter(0) a = f32[4] real(z) b = f32[4] imag(z) ROOT r = c64[4] complex(a, b)
 ROOT r = f32[4] constant({2, 2, 2, 2})
+ROOT r = s64[5] constant({0, 1, 2, 3, 4})
 """.strip().splitlines()
 
 

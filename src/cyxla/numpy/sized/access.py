@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from cyxla.xla.hlo.builder import functions as xla
 
 _np: Any = np  # its functions dispatch to this package
 
+_MISSING = object()
 _LARGEST_SHOWN = 1 << 30  # indices beyond this are shown as this in errors
 
 
@@ -295,7 +297,10 @@ def get(array: Any, key: Any) -> Any:
         return result
     if result.ndim == 0 and any(item is Ellipsis for item in (key if isinstance(key, tuple) else (key,))):
         return result[...]
-    return wrapped(result, at.counts())
+    elements = wrapped(result, at.counts())
+    if isinstance(elements, SizedArray) and not any(map(_is_array, at.items)):
+        elements.part_of = array, key
+    return elements
 
 
 # -- writing
@@ -303,6 +308,8 @@ def get(array: Any, key: Any) -> Any:
 
 def assign(array: Any, key: Any, value: Any) -> None:
     """Assign ``array[key] = value``."""
+    if _is_part(array, key, value):
+        return
     at = resolve(array, key)
     counts = at.counts()
     if at.frame.counts:
@@ -311,6 +318,18 @@ def assign(array: Any, key: Any, value: Any) -> None:
         _assign_within(at.target, at.key, counts, value)
     else:
         assign_static(at.target, at.key, value if not isinstance(value, SizedArray) else _static_value(at, value))
+
+
+def _is_part(array: Any, key: Any, value: Any) -> bool:
+    """Return whether a value is the view that a key selects, as it is after ``array[key] += x``."""
+    if not isinstance(value, SizedArray) or value.part_of is None or value.part_of[0] is not array:
+        return False
+    return all(a is b for a, b in zip_longest(_key_parts(key), _key_parts(value.part_of[1]), fillvalue=_MISSING))
+
+
+def _key_parts(key: Any) -> list[Any]:
+    items = key if isinstance(key, tuple) else (key,)
+    return [p for i in items for p in ((i.start, i.stop, i.step) if isinstance(i, slice) else (i,))]
 
 
 def _assign_within(target: TracedArray, key: Any, counts: Mapping[int, TracedArray], value: Any) -> None:

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cyxla.xla.cpu.loops.index_map import Affine, Condition, Loop, atoms_of
+from cyxla.xla.cpu.kernel.kernel import Value
+from cyxla.xla.cpu.kernel.values import CONTROL_FLOW
+from cyxla.xla.cpu.loops.index_map import Affine, Condition, Loop, Runtime, atoms_of
+from cyxla.xla.cpu.loops.nodes import External, Load, Node
 from cyxla.xla.cpu.nests.space import NestSpace, loop_atoms
+from cyxla.xla.hlo import Instruction
 
 _FAR = 1 << 61  # elements, beyond all arrays
+# Parts of its greatest trip count that a loop is assumed to make: with bounds known at run time, and with bounds read
+# from arrays, as the rows of a sparse matrix have, of which all loops together make one count.
+_BOUNDED_SHARE, _SEGMENT_SHARE = 1 / 4, 1 / 64
 
 
 @dataclass
@@ -35,6 +42,40 @@ class Bounds:
     def forms(self) -> list[Affine]:
         """All bounds."""
         return [f for ends in (*self.lows.values(), *self.highs.values()) for f in ends]
+
+    @property
+    def share(self) -> float:
+        """Part of the points of the iteration space that are assumed to be inside."""
+        if not self.conditions:
+            return 1.0
+        scalars = [atom.node for atom in atoms_of(self.forms) if isinstance(atom, Runtime)]
+        return _SEGMENT_SHARE if any(map(_is_read, scalars)) else _BOUNDED_SHARE
+
+
+def _is_read(node: Node) -> bool:
+    """Return whether a scalar is computed from elements of arrays, rather than from counters alone."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, Load):
+            return True
+        if isinstance(current, External) and isinstance(current.key, Value) and _reads_arrays(current.key.instruction):
+            return True
+        stack += current.operands
+    return False
+
+
+def _reads_arrays(ins: Instruction) -> bool:
+    stack, seen = [ins], set[Instruction]()
+    while stack:
+        current = stack.pop()
+        if current in seen or current.opcode in ("parameter", "get-tuple-element", *CONTROL_FLOW):
+            continue
+        seen.add(current)
+        if any(o.shape.is_array and o.shape.size > 1 for o in current.operands):
+            return True
+        stack += current.operands
+    return False
 
 
 def bounds_of(space: NestSpace, conditions: Sequence[Condition]) -> Bounds | None:

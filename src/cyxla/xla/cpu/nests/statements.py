@@ -30,7 +30,6 @@ from cyxla.xla.passes.simplify.index_ranges import limits
 MAX_NODES = 3000  # nodes of one nest, a bound on gcc's time
 _FAR = 1 << 62  # elements, beyond all arrays
 _NODE_NS = 0.15  # time of a node in a vectorised loop
-_BOUNDED_SHARE = 0.25  # part of its greatest trip count that a loop with bounds known at run time is assumed to make
 _LANES = {ElementType.F64: 16, ElementType.F32: 32}  # accumulators of a float sum
 _MAX_DOT_OPS = 1 << 15  # multiply-adds of a product that a nest computes
 
@@ -148,8 +147,7 @@ class StatementWriter:
         with self.c.block(""):
             self._open(nest, remaining, bounds, independent=independent)
             self._close(len(remaining))
-        share = _BOUNDED_SHARE if bounds.conditions else 1
-        return _time(prod(n for _, n in remaining) * (1 + len(nodes)) * _NODE_NS * share)
+        return _time(prod(n for _, n in remaining) * (1 + len(nodes)) * _NODE_NS * bounds.share)
 
     def _nest(
         self, body: NestBody, levels: Sequence[Level], nodes: Sequence[Node], *, scalar: bool = False
@@ -359,7 +357,7 @@ class StatementWriter:
                     self.c.line(f"{target.pointer}[{final[0]}] = {scalar.store(target.dtype, text)};")
             self._close(len(kept))
         node_ns = _NODE_NS if lanes > 1 else 4 * _NODE_NS
-        return _time(prod(r.extents) * (1 + len(all_nodes)) * node_ns * (_BOUNDED_SHARE if bounds.conditions else 1))
+        return _time(prod(r.extents) * (1 + len(all_nodes)) * node_ns * bounds.share)
 
     def _open_level(self, nest: NestLines, heads: Sequence[str], level: int) -> None:
         self.c.line(heads[level])

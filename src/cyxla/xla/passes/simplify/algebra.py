@@ -340,6 +340,17 @@ def _as_broadcast(m: Match) -> Instruction | None:
     return Writer(ins.computation).full(first[0], ins.shape)
 
 
+def _as_iota(m: Match) -> Instruction | None:
+    """iota, if the elements of a vector are their indices."""
+    ins = m.root
+    if not ins.shape.is_array or ins.shape.rank != 1 or ins.shape.size < 2 or not ins.shape.dtype.is_integer:
+        return None
+    array = ins.attrs["literal"].array
+    if array[-1] != array.size - 1 or array[0] != 0 or not np.array_equal(array, np.arange(array.size)):
+        return None
+    return Writer(ins.computation).op("iota", shape=ins.shape, iota_dimension=0)
+
+
 # fmt: off
 #     pattern                                       becomes                        only if
 ARITHMETIC: Final[list[Rule]] = [
@@ -432,8 +443,9 @@ ARITHMETIC: Final[list[Rule]] = [
     rule(op("imag", op("complex", x, y)),           y),
     rule(op("complex", op("real", x), op("imag", x)), x,                           when=_same_shape),
     *[rule(op(outer, op(inner, x)),                 op(inner, x)) for outer in ROUNDINGS for inner in ROUNDINGS],
-    # arrays of one number
+    # constants that are generated
     *any_of(["constant"], _as_broadcast),
+    *any_of(["constant"], _as_iota),
     *any_of(_ELEMENTWISE, _apply_before_broadcast),
     # off by default
     rule(x + 0,                                     x,                             when=floating, exact=False),  # -0.0

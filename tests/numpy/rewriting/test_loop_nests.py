@@ -41,3 +41,37 @@ def test_segments_of_long_arrays(function):
     expected = function(STARTS, COLUMNS, VALUES.copy(), x)
     np.testing.assert_allclose(compiled(STARTS, COLUMNS, VALUES.copy(), x), expected, rtol=1e-10, atol=1e-10)
     assert " loop nest " in compiled.explain()
+
+
+def lu_factors(a):
+    for i in range(a.shape[0] - 1):
+        a[i + 1 :, i] /= a[i, i]
+        a[i + 1 :, i + 1 :] -= np.outer(a[i + 1 :, i], a[i, i + 1 :])
+    return a
+
+
+def back_substitution(a):
+    x = np.zeros(a.shape[0])
+    for i in range(a.shape[0] - 1, -1, -1):
+        x[i] = (a[i, 0] - a[i, i + 1 :] @ x[i + 1 :]) / a[i, i]
+    return x
+
+
+def mirrored_triangle(a):
+    for i in range(a.shape[0]):
+        a[i, i:] = a[i:, i] * 2
+        a[:i, :i] += a[i, :i]
+    return a
+
+
+@pytest.mark.parametrize("size", [1, 2, 50, 400])
+@pytest.mark.parametrize("function", [lu_factors, back_substitution, mirrored_triangle])
+def test_parts_of_matrices(function, size):
+    a = RNG.random((size, size)) + size * np.eye(size)
+    if function is mirrored_triangle:
+        a /= 1e3
+    compiled = cyxla.jit(function)
+    with np.errstate(all="ignore"):
+        expected = function(a.copy())
+    np.testing.assert_allclose(compiled(a.copy()), expected, rtol=1e-9, atol=1e-9)
+    assert size < 50 or " loop nest " in compiled.explain()

@@ -24,6 +24,7 @@ _MAX_TOTAL = 20_000  # operations per element, above which even such a statement
 _MAX_REPEATED = 4 * cost.CHEAP_FLOPS  # operations per element that several readers may each compute
 _WITHOUT_CODE = frozenset({"parameter", "constant"})
 _REDUCTIONS = frozenset({"reduce", "dot"})
+_PLACING = frozenset({"dynamic-update-slice", "pad", "concatenate"})  # larger results with each element once
 
 
 class StatementKind(StrEnum):
@@ -286,6 +287,6 @@ def _check(ins: Instruction) -> None:
 
 def _repeats(reader: Instruction, ins: Instruction) -> bool:
     """Return whether a reader requests elements of an instruction more than once each."""
-    if not reader.shape.is_array or reader.opcode in _REDUCTIONS:
+    if not reader.shape.is_array or reader.opcode in _REDUCTIONS or reader.opcode in _PLACING:
         return False
-    return reader.opcode == "gather" or (reader.opcode != "dynamic-update-slice" and reader.shape.size > ins.shape.size)
+    return reader.opcode == "gather" or reader.shape.size > ins.shape.size

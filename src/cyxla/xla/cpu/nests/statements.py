@@ -33,9 +33,11 @@ _NODE_NS = 0.15  # time of a node in a vectorised loop
 _LANES = {ElementType.F64: 16, ElementType.F32: 32}  # accumulators of a float sum
 _MAX_DOT_OPS = 1 << 15  # multiply-adds of a product that a nest computes
 
-MAX_GUARDED = 2048  # conditions on indices that a statement evaluates
+MAX_GUARDED = 1 << 14  # conditions on indices that a statement evaluates
 #: Time of a statement from which several threads, or the kernels of larger arrays, run it better.
 MAX_STATEMENT_NS = 2 * machine.TASK_NS
+#: The same, of a statement whose loops have bounds known at run time: kernels compute all points, with conditions.
+MAX_BOUNDED_NS = 16 * MAX_STATEMENT_NS
 
 #: Function that makes the body of a statement over an iteration space.
 MakeBody = Callable[[NestSpace], NestBody]
@@ -97,9 +99,9 @@ class StatementWriter:
         space = NestSpace(dims)
         body = self.make_body(space)
         form, node = lower(body)
-        bounds = self._kept(body, form, node, target)
-        if bounds is not None:
-            body.assume(bounds.conditions)
+        bounds: Bounds | None = None
+        while (wider := self._kept(body, form, node, target, bounds)) is not None:
+            bounds = wider
             form, node = lower(body)
         order = self._order(body, form, node, target)
         if order is None:  # elements would be overwritten before they are read
@@ -147,7 +149,7 @@ class StatementWriter:
         with self.c.block(""):
             self._open(nest, remaining, bounds, independent=independent)
             self._close(len(remaining))
-        return _time(prod(n for _, n in remaining) * (1 + len(nodes)) * _NODE_NS * bounds.share)
+        return _time(prod(n for _, n in remaining) * (1 + len(nodes)) * _NODE_NS, bounds)
 
     def _nest(
         self, body: NestBody, levels: Sequence[Level], nodes: Sequence[Node], *, scalar: bool = False
@@ -202,14 +204,17 @@ class StatementWriter:
             self.c.line("}")
 
     # ------------------------------------------------------------------------------------------------ what is stored
-    def _kept(self, body: NestBody, form: Affine, node: Node, target: Array) -> Bounds | None:
-        """Return the bounds outside of which a store leaves the elements of its target as they are; None for none."""
+    def _kept(self, body: NestBody, form: Affine, node: Node, target: Array, known: Bounds | None) -> Bounds | None:
+        """Return the bounds outside of which a store leaves its target as it is, which are assumed from now on.
+
+        Elements that are known to be inside of some bounds may show further ones. None if there are no new bounds.
+        """
 
         def is_old(other: Node) -> bool:
             return isinstance(other, Load) and other.form == form and self._reads(other, target)
 
         conditions = _neutral_outside(body, node, is_old)
-        return bounds_of(body.space, conditions) if conditions else None
+        return _assumed(body, conditions, known) if conditions else None
 
     def _reads(self, node: Load, target: Array) -> bool:
         return self.state.pointers.get(node.slot) == target.pointer
@@ -294,14 +299,14 @@ class StatementWriter:
         space = NestSpace(r.extents)
         body = self.make_body(space)
         nodes = r.lower(body)
-        bounds = self._stops(body, r, nodes)
-        if bounds is not None:
-            body.assume(bounds.conditions)
+        bounds: Bounds | None = None
+        while (wider := self._stops(body, r, nodes, bounds)) is not None:
+            bounds = wider
             nodes = r.lower(body)
         return self._fold(body, bounds or Bounds(), r, nodes, targets)
 
-    def _stops(self, body: NestBody, r: _Reduction, nodes: Sequence[Node]) -> Bounds | None:
-        """Return the bounds outside of which the elements of a reduction change nothing; None for none."""
+    def _stops(self, body: NestBody, r: _Reduction, nodes: Sequence[Node], known: Bounds | None) -> Bounds | None:
+        """Return the bounds outside of which the elements of a reduction change nothing; see `_kept`."""
         if r.fold is None or r.fold.opcode not in ("add", "maximum", "minimum", "multiply"):
             return None
 
@@ -311,7 +316,7 @@ class StatementWriter:
 
         found = [_neutral_outside(body, node, is_neutral) for node in nodes]
         common = [c for c in found[0] if all(c in other for other in found[1:])]
-        return bounds_of(body.space, common) if common else None
+        return _assumed(body, common, known) if common else None
 
     def _fold(
         self, body: NestBody, bounds: Bounds, r: _Reduction, nodes: Sequence[Node], targets: Sequence[Array | str]
@@ -357,7 +362,7 @@ class StatementWriter:
                     self.c.line(f"{target.pointer}[{final[0]}] = {scalar.store(target.dtype, text)};")
             self._close(len(kept))
         node_ns = _NODE_NS if lanes > 1 else 4 * _NODE_NS
-        return _time(prod(r.extents) * (1 + len(all_nodes)) * node_ns * bounds.share)
+        return _time(prod(r.extents) * (1 + len(all_nodes)) * node_ns, bounds)
 
     def _open_level(self, nest: NestLines, heads: Sequence[str], level: int) -> None:
         self.c.line(heads[level])
@@ -582,15 +587,17 @@ class _Moved:
         return r.result_forms(self.space)
 
 
-def _time(ns: float) -> float:
-    """Return the time of a statement.
+def _time(ns: float, bounds: Bounds | None = None) -> float:
+    """Return the time of a statement, of whose points those inside of bounds are computed.
 
     Raises
     ------
     UnsuitableLoopError
         It is so long that a kernel of its own is better.
     """
-    if ns > MAX_STATEMENT_NS:
+    is_bounded = bounds is not None and bool(bounds.conditions)
+    ns *= 1.0 if bounds is None else bounds.share
+    if ns > (MAX_BOUNDED_NS if is_bounded else MAX_STATEMENT_NS):
         raise UnsuitableLoopError(f"a statement of {int(ns)} ns")
     return ns
 
@@ -610,6 +617,16 @@ def _whole(space: NestSpace, dims: tuple[int, ...]) -> Index:
 def _combined(ins: Instruction) -> Accumulator | None:
     opcode = combiner(ins.called[0]) if ins.shape.is_array else None
     return None if opcode is None else accumulator(opcode, ins.shape.dtype)
+
+
+def _assumed(body: NestBody, conditions: Sequence[Condition], known: Bounds | None) -> Bounds | None:
+    """Return known bounds with those of further conditions, which the body assumes; None if there are no others."""
+    old = known.conditions if known is not None else []
+    new = [c for c in dict.fromkeys(conditions) if c not in old]
+    bounds = bounds_of(body.space, [*old, *new]) if new else None
+    if bounds is not None:
+        body.assume(new)
+    return bounds
 
 
 def _neutral_outside(body: NestBody, node: Node, is_neutral: Callable[[Node], bool]) -> list[Condition]:

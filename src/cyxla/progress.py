@@ -17,7 +17,7 @@ from typing import Any, Final
 from cyxla import config
 
 _PACKAGE: Final = os.path.dirname(__file__)
-_LIBRARIES: Final = (os.path.dirname(os.__file__), "<")  # prefixes of the paths of code that is not the user's
+_STANDARD_LIBRARY: Final = os.path.dirname(os.__file__)
 _TRACER: Final = "cyxla.numpy."  # modules that call functions of users while they trace them
 #: Stages by prefixes of the innermost module in the stack that has one.
 _STAGES: Final = {
@@ -86,19 +86,23 @@ def _status() -> Any:
 
 def _stage(frame: FrameType | None) -> str:
     """Return the user's line that is traced, or the stage that a compilation has reached, from the innermost frame."""
-    users, others, stage = "", "", ""
+    line, stage = "", ""
     while frame is not None:
         path, module = frame.f_code.co_filename, frame.f_globals.get("__name__", "")
         if path.startswith(_PACKAGE):
-            if (users or others) and module.startswith(_TRACER):
-                return f"tracing {users or others}"
+            if line and module.startswith(_TRACER):
+                return f"tracing {line}"
             stage = stage or next((text for prefix, text in _STAGES.items() if module.startswith(prefix)), "")
-        elif path.startswith(_LIBRARIES) or "site-packages" in path:
-            others = others or ("" if path.startswith("<") else f"{path}:{frame.f_lineno}")
-        else:
-            users = users or f"{path}:{frame.f_lineno}"
+        elif not _is_library(path):
+            line = line or f"{path}:{frame.f_lineno}"
         frame = frame.f_back
     return stage or "in progress"
+
+
+def _is_library(path: str) -> bool:
+    """Return whether code is Python's or NumPy's, or has no file."""
+    is_standard = path.startswith(_STANDARD_LIBRARY) and "site-packages" not in path
+    return is_standard or path.startswith("<") or "site-packages/numpy/" in path
 
 
 __all__ = ["progress_of"]

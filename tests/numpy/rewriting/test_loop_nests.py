@@ -75,3 +75,48 @@ def test_parts_of_matrices(function, size):
         expected = function(a.copy())
     np.testing.assert_allclose(compiled(a.copy()), expected, rtol=1e-9, atol=1e-9)
     assert size < 50 or " loop nest " in compiled.explain()
+
+
+def clipped_windows(x, w):
+    out = np.empty_like(x)
+    for i in range(x.size):
+        out[i] = x[max(0, i - w) : i + w + 1].mean()
+    return out
+
+
+def windows_of_known_size(x, w):
+    out = np.empty_like(x)
+    for i in range(x.size):
+        out[i] = np.median(x[max(i - 2, 0) : min(i + 3, x.size)]) * w
+    return out
+
+
+def windows_by_minimum(x, w):
+    for i in range(x.size):
+        x[i : min(x.size, i + w)] += 1 / (i + 1)
+    return x
+
+
+def windows_of_data(x, w):
+    total = 0.0
+    for i in range(x.size):
+        k = int(abs(x[i]) * 3)
+        total += x[max(i - k, 0) : i + k].sum()
+    return total
+
+
+@pytest.mark.parametrize("size", [0, 1, 5, 3000])
+@pytest.mark.parametrize("w", [0, 2, 70])
+@pytest.mark.parametrize("function", [clipped_windows, windows_of_known_size, windows_by_minimum, windows_of_data])
+def test_windows(function, w, size):
+    x = np.random.default_rng(w).standard_normal(size)
+    expected = function(x.copy(), w)
+    compiled = cyxla.jit(function)
+    for _ in range(2):
+        np.testing.assert_allclose(compiled(x.copy(), w), expected, rtol=1e-9, atol=1e-9)
+    assert compiled.cache_info().misses == 1
+
+
+def test_windows_have_the_bound_of_their_length():
+    module = cyxla.jit(windows_of_known_size).lower(np.ones(3000), 1)
+    assert "dynamic_slice_sizes={5}" in module.to_text()

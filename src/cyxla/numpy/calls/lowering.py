@@ -318,6 +318,9 @@ def _run(
         result = call()
         if raised:  # an error that the function has caught, with consequences of its own
             raise raised[0]
+        if trace.program.window_sizes and outside is not None:
+            needed = NeededValue(frozenset(trace.program.window_sizes), is_index=True)
+            raise TraceError("slices in a loop have a length that is not known while tracing", needed=needed)
     except RecursionError:
         raise TraceError(
             f"{trace.builder.name} recurses without end while it is traced",

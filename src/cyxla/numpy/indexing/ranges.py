@@ -5,7 +5,7 @@ Both follow the instructions that compute the values. An unknown range is that o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -162,7 +162,14 @@ def _select(ins: Instruction, operand_range: _OperandRange) -> Range:
     predicate = operand_range(0)
     if predicate[0] == predicate[1]:
         return operand_range(2 - predicate[0])
+    extremum = _EXTREMA.get(_extremum(ins))
+    if extremum is not None:
+        (a, b), (c, d) = operand_range(1), operand_range(2)
+        return extremum(a, c), extremum(b, d)
     return _floor_remainder(ins, operand_range) or _union(operand_range(1), operand_range(2))
+
+
+_EXTREMA: Mapping[str, Callable[[int, int], int]] = {"minimum": min, "maximum": max}
 
 
 def _floor_remainder(ins: Instruction, operand_range: _OperandRange) -> Range | None:
@@ -274,6 +281,61 @@ def difference(low: XlaOp, high: XlaOp) -> int | None:
         _linear_form(high.instruction, _MAX_DEPTH, cache), _linear_form(low.instruction, _MAX_DEPTH, cache)
     )
     return None if terms else offset
+
+
+def greatest_difference(low: XlaOp, high: XlaOp) -> Linear:
+    """Return a bound of the difference of two traced integers, as terms and a constant.
+
+    An integer that is clipped is bounded by what is clipped: a window of a loop, as ``x[max(i - 3, 0) : i + 4]`` takes,
+    has a constant bound. Of several bounds, the one of fewest terms is returned.
+    """
+    assert low.instruction is not None
+    assert high.instruction is not None
+    cache: dict[Instruction, Linear] = {}
+    found = [
+        _add_scaled(_linear_form(above, _MAX_DEPTH, cache), _linear_form(below, _MAX_DEPTH, cache))
+        for above in _clipped(high.instruction, "minimum")
+        for below in _clipped(low.instruction, "maximum")
+    ]
+    return min(found, key=lambda form: (len(form[0]), form[1]))
+
+
+def _clipped(ins: Instruction, opcode: str) -> list[Instruction]:
+    """Return an integer, and the operands of the extremum that it is."""
+    while ins.opcode in ("reshape", "broadcast") and ins.operands[0].shape.size == ins.shape.size == 1:
+        ins = ins.operands[0]
+    if ins.opcode == opcode:
+        return [ins, *(i for o in ins.operands for i in _clipped(o, opcode))]
+    if _extremum(ins) != opcode:
+        return [ins]
+    return [ins, *(i for o in ins.operands[1:] for i in _clipped(o, opcode))]
+
+
+def _extremum(ins: Instruction) -> str:
+    """Return the opcode of the extremum that a choice between two integers makes; empty if it makes none."""
+    if ins.opcode != "select" or ins.shape.size != 1 or ins.shape.dtype.kind not in _INTEGER_KINDS:
+        return ""
+    test, chosen, other = ins.operands
+    while test.opcode == "reshape":
+        test = test.operands[0]
+    if test.opcode != "compare" or str(test.attrs["direction"]) not in _ORDER:
+        return ""
+    chooses_less = _ORDER[str(test.attrs["direction"])]
+    if _are_same(test.operands, (chosen, other)):
+        return "minimum" if chooses_less else "maximum"
+    return ("maximum" if chooses_less else "minimum") if _are_same(test.operands, (other, chosen)) else ""
+
+
+_ORDER: Mapping[str, bool] = {"LT": True, "LE": True, "GT": False, "GE": False}
+
+
+def _are_same(one: Sequence[Instruction], other: Sequence[Instruction]) -> bool:
+    """Return whether integers are the same values by their linear forms."""
+    cache: dict[Instruction, Linear] = {}
+    return all(
+        _add_scaled(_linear_form(a, _MAX_DEPTH, cache), _linear_form(b, _MAX_DEPTH, cache)) == ({}, 0)
+        for a, b in zip(one, other, strict=True)
+    )
 
 
 def _add_scaled(first: Linear, second: Linear, factor: int = -1) -> Linear:

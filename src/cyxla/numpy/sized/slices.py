@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.indexing.equal_values import same_size
-from cyxla.numpy.indexing.ranges import range_of
+from cyxla.numpy.indexing.ranges import greatest_difference, range_of
+from cyxla.numpy.tracing.needed_values import inputs_of
 from cyxla.numpy.tracing.sized_array import SizedArray, as_size, raise_unsupported
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
@@ -34,11 +35,32 @@ def slice_along(array: Any, axis: int, key: slice) -> SizedArray:
     size = counts[axis] if axis in counts else data.shape[axis]
     first, count = _first_and_count(size, start, stop, step)
     bound = _bound(data.shape[axis], start, stop, step)
+    if step == 1 and isinstance(start, TracedArray) and isinstance(stop, TracedArray):
+        bound = min(bound, _greatest_length(start, stop, bound))
     counts = {**counts, axis: as_size(as_traced(count, np.int64), bound)}
     if step == 1 and not isinstance(start, TracedArray) and (start is None or start >= 0):
         low = min(start or 0, data.shape[axis])
         return SizedArray(data[(*[slice(None)] * axis, slice(low, low + bound))], counts)
     return SizedArray(_strided_view(data, axis, as_traced(first), counts[axis], step, bound), counts)
+
+
+def _greatest_length(start: TracedArray, stop: TracedArray, bound: int) -> int:
+    """Return a bound of the length of a slice whose ends are not negative.
+
+    The sizes of windows of a loop are made static if integers among the arguments determine them.
+    """
+    if range_of(value_of(start))[0] < 0 or range_of(value_of(stop))[0] < 0:
+        return bound
+    terms, longest = greatest_difference(value_of(start), value_of(stop))
+    if not terms:
+        return max(longest, 0)
+    trace = require_current()
+    if trace.parent is not None and trace.program.python_integers:
+        builder = value_of(start).builder
+        inputs = [inputs_of(XlaOp(builder, term)) for term in terms]
+        if all(found and found <= trace.program.python_integers for found in inputs):
+            trace.program.window_sizes.update(*filter(None, inputs))
+    return bound
 
 
 def _known(bound: Any) -> Any:

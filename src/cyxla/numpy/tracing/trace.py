@@ -109,6 +109,8 @@ class Program:
         Nesting depth of the functions being traced that will be differentiated.
     python_integers : frozenset of int
         Numbers of the parameters that are Python's integers and bools, for whose values programs are specialised.
+    window_sizes : set of int
+        Those of them that determine the lengths of slices in loops, and had better be static.
     most_padded_bytes : int, optional
         Greatest size of a padded array with several run-time dimensions.
     catches : bool
@@ -127,6 +129,7 @@ class Program:
     bounds: str = "raise"
     gradients: int = 0
     python_integers: frozenset[int] = frozenset()
+    window_sizes: set[int] = field(default_factory=set)
     most_padded_bytes: int | None = None
     catches: bool = False
     raised: list[TraceError] = field(default_factory=list)

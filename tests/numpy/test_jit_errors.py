@@ -73,14 +73,14 @@ SCRIPTS = {
         """,
         ["check(x)", "two dimensions"], "Mine",
     ),
-    "rounded to an int": (
+    "converted to an int": (
         """
         @jit
         def run(x):
-            return round(x[0], 1) + round(x[0])
+            return round(x[0], 1) + int(x)
         run(np.ones(3))
         """,
-        ["round(x[0], 1) + round(x[0])", "cannot be converted to an int", "np.rint(x)"], "TraceError",
+        ["round(x[0], 1) + int(x)", "cannot be converted to an int", "x.astype(int)"], "TraceError",
     ),
     "unsupported argument": ("jit(lambda x: x)({1})", ["argument x is a set"], "DTypeError"),
     "inside of another": (

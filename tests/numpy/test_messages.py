@@ -75,8 +75,8 @@ SAID = {
     "key of a dict": (lambda n: {n: 1}, (np.float64(3),), ('@cyxla.jit(static=("n",))',)),
     "np.save": (lambda x: np.save("file", x), (X,), ("numpy.save cannot be traced", "return the array")),
     "np.nditer": (lambda x: np.nditer(x), (X,), ("use np.ndenumerate",)),
-    "item": (lambda x: x[0].item(), (X,), ("index it instead",)),
-    "tolist": (lambda x: x.tolist(), (X,), ("return it from the function first",)),
+    "item": (lambda x: x.astype(np.uint64)[0].item(), (X,), ("index it instead",)),
+    "tolist": (lambda x: x.tolist(), (np.ones(100),), ("return it from the function first",)),
 }
 
 

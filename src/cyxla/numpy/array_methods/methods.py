@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import DTypeError
-from cyxla.numpy.array_methods import bitcast, python_numbers
+from cyxla.numpy.array_methods import bitcast, number_methods, python_numbers
 from cyxla.numpy.array_methods.flat_array import flat, set_flat
 from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.deferred_array import DeferredArray, defer_ufunc, has_element_type
@@ -29,6 +29,7 @@ _BINARY = {
 _COMPARISONS = {
     "lt": np.less, "le": np.less_equal, "eq": np.equal, "ne": np.not_equal, "gt": np.greater, "ge": np.greater_equal,
 }  # fmt: skip
+_CONJUGATE: Any = np.conjugate
 _UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
 
 
@@ -48,11 +49,6 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "put": np.put,
 }  # fmt: skip
 _SCALAR = (TracedArray, float, int, bool, complex, np.generic, np.ndarray, list, tuple, range)
-_WEAK_ORDER = [bool, int, float, complex]
-
-
-def _weak_type(value: Any) -> type | None:
-    return value.weak if isinstance(value, TracedArray) else type(value) if type(value) in _WEAK_ORDER else None
 
 
 def _apply_operator(ufunc: np.ufunc, *operands: Any) -> Any:
@@ -60,10 +56,14 @@ def _apply_operator(ufunc: np.ufunc, *operands: Any) -> Any:
     deferred = defer_ufunc(ufunc, "__call__", operands, {})
     if deferred is not None:
         return deferred
-    result = implementation_of(ufunc)(*operands) if ufunc.signature is not None else call(ufunc, operands)
-    kinds = [_weak_type(o) for o in operands]
+    kinds = [python_numbers.kind_of(o) for o in operands]
     if None in kinds:
-        return result
+        return implementation_of(ufunc)(*operands) if ufunc.signature is not None else call(ufunc, operands)
+    operands = tuple(python_numbers.without_bools(ufunc, operands, kinds))
+    if ufunc is _BINARY["pow"]:
+        result = python_numbers.power(lambda *values: call(ufunc, values), *operands)
+    else:
+        result = call(ufunc, operands)
     python_numbers.check(ufunc, operands, result)
     for value in result if isinstance(result, tuple) else (result,):
         value.rank0 = Rank0.PYTHON
@@ -103,6 +103,8 @@ def _equality(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
         if isinstance(other, (str, bytes)) or equals_no_number(other) or _is_not_numeric(other):
             sizes = np.broadcast_shapes(self.shape, np.shape(other) if isinstance(other, np.ndarray) else ())
             known = KnownArray(np.broadcast_to(np.bool_(ufunc == np.not_equal), sizes).copy())
+            if self.rank0 is Rank0.PYTHON or self.weak:
+                return bool(known)
             return known if sizes else np.bool_(known)
         if isinstance(other, _SCALAR):
             return _apply_operator(ufunc, self, other)
@@ -124,11 +126,13 @@ _FOR_ALL_DTYPES = (np.square,)  # the others apply to floats and complex numbers
 def _power(self: TracedArray, other: Any) -> Any:
     """Raise to a power; NumPy's operator, unlike its function, has shortcuts, which differ at infinities."""
     shortcut = _POWER_SHORTCUTS.get((type(other), other)) if type(other) in (int, float) else None
+    if shortcut is not _FOR_ALL_DTYPES[0] and python_numbers.kind_of(self) is not None:
+        shortcut = None
     if self.dtype.kind == "b" and _is_scalar(self):
         shortcut = None
     if shortcut is not None and (self.dtype.kind in "fc" or shortcut in _FOR_ALL_DTYPES):
         return _apply_operator(shortcut, self)
-    return _apply_operator(np.power, self, other) if isinstance(other, _SCALAR) else NotImplemented
+    return _apply_operator(_BINARY["pow"], self, other) if isinstance(other, _SCALAR) else NotImplemented
 
 
 def _is_scalar(array: TracedArray) -> bool:
@@ -223,9 +227,9 @@ def _fill(self: TracedArray, value: Any) -> None:
 
 def _conjugate(self: TracedArray, out: Any = None) -> Any:
     """Conjugate; a real array is returned itself, unlike by the function."""
-    if self.dtype.kind == "c" or out is not None:
-        return np.conjugate(self, out)
-    return self
+    if self.dtype.kind != "c" and out is None:
+        return self
+    return _apply_operator(_CONJUGATE, self) if out is None else np.conjugate(self, out)
 
 
 def _round(self: TracedArray, digits: Any = None) -> Any:
@@ -275,6 +279,17 @@ def _attach() -> None:
         setattr(TracedArray, name, property(api_boundary(getter), setter and api_boundary(setter)))
 
 
+def _component(function: Callable[[Any], Any]) -> Callable[[TracedArray], Any]:
+    """Return the getter of a part of complex numbers; that of a Python number is one, too."""
+
+    def part(self: TracedArray) -> Any:
+        if self.weak is complex:
+            return TracedArray(value_of(function(self)), float, rank0=Rank0.PYTHON)
+        return function(self)
+
+    return part
+
+
 def _set_component(self: TracedArray, name: str, value: Any) -> None:
     part = np.real(self) if name == "real" else np.imag(self)
     part[...] = value
@@ -292,13 +307,13 @@ def _to_device(self: TracedArray, device: Any, /, *, stream: Any = None) -> Trac
 _OTHER_METHODS: dict[str, Callable[..., Any]] = {
     "reshape": _reshape, "transpose": _transpose, "astype": _astype, "copy": _copy, "fill": _fill, "sort": _sort,
     "partition": _partition, "flatten": _flatten, "view": _view, "byteswap": _byteswap, "resize": bitcast.resize,
-    "conj": _conjugate, "conjugate": _conjugate, "__round__": _round, "to_device": _to_device,
+    "conj": _conjugate, "conjugate": _conjugate, "__round__": _round, "to_device": _to_device, **number_methods.METHODS,
 }  # fmt: skip
 _PROPERTIES: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None]] = {
     "T": (lambda self: np.transpose(self), None),
     "mT": (lambda self: np.swapaxes(self, -1, -2), None),
-    "real": (lambda self: np.real(self), lambda self, v: _set_component(self, "real", v)),
-    "imag": (lambda self: np.imag(self), lambda self, v: _set_component(self, "imag", v)),
+    "real": (_component(np.real), lambda self, v: _set_component(self, "real", v)),
+    "imag": (_component(np.imag), lambda self, v: _set_component(self, "imag", v)),
     "flat": (flat, set_flat),
 }
 _attach()

@@ -1,4 +1,8 @@
-"""Arithmetic of Python numbers that are traced: runs raise where Python does, or where an int64 would wrap around."""
+"""Arithmetic of Python numbers that are traced: runs raise where Python does, or where an int64 would wrap around.
+
+Where the class of Python's result depends on values, or an int64 cannot hold it, a run ends, and the plain function is
+called instead.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,11 @@ from typing import Any, Final
 import numpy as np
 
 from cyxla.numpy.indexing.ranges import range_of
+from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.promotion import WEAK_DTYPES
 from cyxla.numpy.tracing.trace import require_current, user_line
-from cyxla.numpy.tracing.traced_array import as_traced, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
+from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -60,6 +67,30 @@ _INTEGER_RESULTS: Final[dict[np.ufunc, tuple[Callable[..., Interval], Callable[.
 }
 
 
+_OF_BOOLS: Final = (np.bitwise_and, np.bitwise_or, np.bitwise_xor)  # whose results are bools
+_SQUARE: Final = np.square
+_SHIFTS: Final = (np.left_shift, np.right_shift)
+
+
+def kind_of(value: Any) -> type | None:
+    """Return the class of a Python number, which may be traced; None for any other value."""
+    if not isinstance(value, TracedArray):
+        return type(value) if type(value) in WEAK_DTYPES else None
+    is_bool = value.rank0 is Rank0.PYTHON and value.ndim == 0 and value.dtype.kind == "b"
+    return bool if is_bool else value.weak
+
+
+def without_bools(ufunc: np.ufunc, operands: Sequence[Any], kinds: Sequence[type | None]) -> Sequence[Any]:
+    """Return the operands of an operation of Python numbers, with integers for bools, which Python computes with."""
+    if bool not in kinds or (ufunc in _OF_BOOLS and set(kinds) == {bool}):
+        return operands
+    return [_as_integer(o) if k is bool else o for o, k in zip(operands, kinds, strict=True)]
+
+
+def _as_integer(value: Any) -> Any:
+    return traced(convert(value_of(value), np.dtype(np.int64)), int) if isinstance(value, TracedArray) else int(value)
+
+
 def check(ufunc: np.ufunc, operands: Sequence[Any], result: Any) -> None:
     """Make runs raise in which an operation of Python numbers divides by zero or exceeds an int64.
 
@@ -74,8 +105,81 @@ def check(ufunc: np.ufunc, operands: Sequence[Any], result: Any) -> None:
     """
     if ufunc in _DIVISIONS:
         _check_divisor(ufunc, operands)
-    elif ufunc in _INTEGER_RESULTS and result.dtype == np.int64:
+        return
+    if ufunc in _SHIFTS:
+        _leave_if_negative(operands[1], "negative shift count")
+    if ufunc is _SQUARE and result.dtype.kind == "f":
+        _leave_if_not_finite(operands, result)
+    if ufunc in _INTEGER_RESULTS and result.dtype == np.int64:
         _check_overflow(ufunc, operands, value_of(result))
+
+
+def power(compute: Callable[[Any, Any], Any], base: Any, exponent: Any) -> Any:
+    """Return a power of Python numbers, whose class Python decides by their values.
+
+    Parameters
+    ----------
+    compute : callable
+        NumPy's function of numbers of one class.
+    base, exponent : object
+        Python numbers, at least one of them traced.
+    """
+    kinds = (kind_of(base), kind_of(exponent))
+    if kinds == (int, int):
+        low, high = range_of(value_of(as_traced(exponent)))
+        if high >= 0:
+            if low < 0:
+                _leave_if_negative(exponent, "a negative power of an integer is a float")
+                exponent = _limited(exponent)
+            return compute(base, exponent)
+        base, exponent = _as_float(base), _as_float(exponent)
+    result = compute(base, exponent)
+    if result.dtype.kind == "c":
+        _leave_if(xla.not_(xla.is_finite(_magnitude(result))), _POWER)
+    else:
+        _leave_if_not_finite((base, exponent), result)
+    return result
+
+
+_POWER: Final = "a power is complex, too large, or one of zero"
+
+
+def _magnitude(value: Any) -> XlaOp:
+    op = value_of(value)
+    return xla.add(xla.real(op), xla.imag(op))
+
+
+def _as_float(value: Any) -> Any:
+    if not isinstance(value, TracedArray):
+        return float(value)
+    return traced(convert(value_of(value), np.dtype(np.float64)), float)
+
+
+def _limited(exponent: Any) -> Any:
+    op = value_of(exponent)
+    return traced(xla.maximum(op, _like(op, 0)), int)
+
+
+def _leave_if_negative(value: Any, reason: str) -> None:
+    op = value_of(as_traced(value))
+    if range_of(op)[0] < 0:
+        _leave_if(xla.lt(op, _like(op, 0)), reason)
+
+
+def _leave_if_not_finite(operands: Sequence[Any], result: Any) -> None:
+    """Leave runs in which floats have a result that is not finite, unless they are not finite themselves."""
+    finite = None
+    for o in operands:
+        if isinstance(o, TracedArray) and o.dtype.kind == "f":
+            is_finite = xla.is_finite(value_of(o))
+            finite = is_finite if finite is None else xla.and_(finite, is_finite)
+    failed = xla.not_(xla.is_finite(value_of(result)))
+    _leave_if(failed if finite is None else xla.and_(failed, finite), _POWER)
+
+
+def _leave_if(failed: XlaOp, reason: str) -> None:
+    where = user_line()
+    require_current().leave_if(failed, lambda number: OverflowError(f"{reason}\n  at:   {where}"))
 
 
 def _check_divisor(ufunc: np.ufunc, operands: Sequence[Any]) -> None:
@@ -103,7 +207,7 @@ def _check_overflow(ufunc: np.ufunc, operands: Sequence[Any], result: XlaOp) -> 
     where = user_line()
 
     text = f"a Python integer exceeds 64 bits\n  at:   {where}\n  mend: {_OVERFLOW_HINT}"
-    _fail_if(xla.gt(error, _like(error, _EXACT)), lambda number: OverflowError(text))
+    require_current().leave_if(xla.gt(error, _like(error, _EXACT)), lambda number: OverflowError(text), warns=True)
 
 
 def _fail_if(failed: XlaOp, make_error: Callable[[int], Exception]) -> None:

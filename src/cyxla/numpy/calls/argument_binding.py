@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from cyxla.errors import InvalidArgumentError
 
@@ -48,11 +50,14 @@ class Binding:
         Index of ``out=`` among the values passed; None if it is not given.
     passed : int
         Number of values passed.
+    changeable : mapping of str to object
+        Defaults that the function may change, by keyword: lists, dicts and arrays.
     """
 
     arguments: tuple[Argument, ...]
     out: int | None
     passed: int
+    changeable: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def keywords(self) -> tuple[str, ...]:
@@ -136,6 +141,7 @@ class StaticNames:
         return bool(self.positions or self.names)
 
 
+_CHANGEABLE = (list, dict, np.ndarray)
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -166,7 +172,18 @@ def binding_of(
     except TypeError as error:
         raise TypeError(f"{name}() {error}") from None
     bound.apply_defaults()
-    return Binding(tuple(_arguments(signature, bound.arguments, static)), out, nargs + len(kwnames))
+    made = tuple(_arguments(signature, bound.arguments, static))
+    return Binding(made, out, nargs + len(kwnames), _changeable(signature, made))
+
+
+def _changeable(signature: inspect.Signature, arguments: Sequence[Argument]) -> dict[str, Any]:
+    """Return the lists, dicts and arrays among the defaults that a call leaves, unless they must be static."""
+    by_keyword = {n for n, p in signature.parameters.items() if p.kind is not inspect.Parameter.POSITIONAL_ONLY}
+    return {
+        a.name: a.default
+        for a in arguments
+        if a.source is None and not a.static and a.name in by_keyword and isinstance(a.default, _CHANGEABLE)
+    }
 
 
 def _arguments(signature: inspect.Signature, bound: Mapping[str, Any], static: StaticNames) -> Iterator[Argument]:

@@ -105,6 +105,20 @@ def _share_memory(one: Any, other: Any) -> bool:
 dispatch.install(needs_python, static_key, trim_traceback, _share_memory)
 
 
+class UnsupportedArgument(Exception):  # noqa: N818 - no error, but a reason to run the function as it is written
+    """An argument that no program can take.
+
+    Parameters
+    ----------
+    error : OpError
+        Error that names it.
+    """
+
+    def __init__(self, error: OpError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
 class CacheInfo(NamedTuple):
     """Statistics of a function's cache.
 
@@ -192,8 +206,14 @@ class Jitted(Dispatcher, Generic[P, R]):
         if current() is not None:
             return self._inline(args, kwnames)
         binding = self._binding(len(args) - len(kwnames), kwnames)
+        if binding.changeable:  # which later calls see changed
+            given = len(args) - len(kwnames)
+            return self(*args[:given], **dict(zip(kwnames, args[given:], strict=True)), **binding.changeable)
         try:
             call, entry = self._compiled_call(binding, args)
+        except UnsupportedArgument as unsupported:
+            self._fall_back(unsupported.error)
+            return self._call_function(args, kwnames)
         except OpError:
             raise
         except Exception as error:  # of a trace, which may differ from that of a run
@@ -254,9 +274,12 @@ class Jitted(Dispatcher, Generic[P, R]):
         return self._same_arrays.bind(self, args, kwnames)
 
     def call_after_failure(self, error: Exception, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
-        """Call the function itself after a failed run, whose error the function may catch."""
+        """Call the function itself after a failed run, whose error it may catch, or may not raise."""
         if self._fallback == "error":
             raise error
+        if getattr(error, "leaves_with_warning", False):
+            text, _, where = str(error).partition("\n  at:   ")
+            self._fall_back(TraceError(text, where=where.partition("\n")[0]))
         return self._call_function(args, kwnames)
 
     def _call_function(self, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
@@ -269,7 +292,10 @@ class Jitted(Dispatcher, Generic[P, R]):
     def _compiled_call(self, binding: Binding, args: tuple[Any, ...]) -> tuple[Call, AnyEntry]:
         """Read the arguments of a call, and compile; numbers whose values the function needs become static."""
         while True:
-            call = read_arguments(binding, args, needed=self._needed)
+            try:
+                call = read_arguments(binding, args, needed=self._needed)
+            except (DTypeError, TraceError, UnimplementedError) as error:
+                raise UnsupportedArgument(error) from error
             try:
                 return call, self._entry(call)
             except (TraceError, UnimplementedError) as error:

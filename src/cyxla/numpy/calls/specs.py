@@ -45,15 +45,21 @@ def array_of(value: Any, name: str) -> Any:
         The argument does not support any of them.
     """
     if isinstance(value, TracedArray):
-        raise TraceError(
+        escaped = TraceError(
             f"argument {name} is a traced value of a function that has ended",
             hint="return it from the function instead of keeping it elsewhere",
         )
+        escaped.may_fall_back = False
+        raise escaped
     for kind in (float, int, complex):  # subclasses of Python's numbers
         if isinstance(value, kind):
             convert: Any = kind
             return convert(value)
-    require_plain(value, f"argument {name}")
+    try:
+        require_plain(value, f"argument {name}")
+    except DTypeError as error:
+        error.may_fall_back = False  # a result without labels or a mask would be another one
+        raise
     if is_dlpack_alone(value):
         return np.from_dlpack(value)
     if isinstance(value, (np.ndarray, memoryview, bytearray)) or hasattr(value, "__array__") or _is_buffer(value):

@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.numpy.rewriting import classes_of_traced
+from cyxla.numpy.rewriting.decimals import rounded_decimal
 from cyxla.numpy.rewriting.iterables import TracedRange, enumerated, zipped
+from cyxla.numpy.tracing.classes import is_number
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.sized_array import SizedArray
 from cyxla.numpy.tracing.trace import require_current, user_line
@@ -25,8 +28,8 @@ _EMPTY = "The truth value of an empty array is ambiguous. Use `array.size > 0` t
 
 
 def _is_number(value: Any) -> bool:
-    """Return True for a traced number, or a traced array of one element."""
-    return isinstance(value, TracedArray) and value.known is None and value.size == 1
+    """Return True for a traced number, or a traced array without dimensions."""
+    return isinstance(value, TracedArray) and value.known is None and value.ndim == 0
 
 
 def python_number(value: Any, kind: type) -> TracedArray:
@@ -71,13 +74,10 @@ def _fail_unless_finite(value: TracedArray) -> None:
     wide = convert(op, np.dtype(np.float64))
     limit = require_current().constant(2.0**63)
     fits = xla.lt(xla.abs_(wide), limit)
-    zero = require_current().constant(0, np.dtype(np.int64))
     where = user_line()
 
-    def error(_: int) -> Exception:
-        return OverflowError(f"a float beyond 64 bits, or NaN, cannot be converted to an int, at {where}")
-
-    require_current().fail_if(xla.not_(fits), zero, error)
+    text = f"a float beyond 64 bits, or NaN, is converted to an int\n  at:   {where}"
+    require_current().leave_if(xla.not_(fits), lambda _: OverflowError(text), warns=True)
 
 
 def _float(*args: Any) -> Any:
@@ -92,8 +92,12 @@ def _complex(*args: Any) -> Any:
     if not any(map(_is_number, args)):
         return complex(*args)
     real, imaginary = (*args, 0)[:2]
+    parts = [value_of(python_number(as_traced(part), float)) for part in (real, imaginary)]
+    is_complex = [as_traced(part).dtype.kind == "c" for part in (real, imaginary)]
+    if not any(is_complex):
+        return traced(xla.complex_(*parts), complex)
     total: Any = python_number(as_traced(real), complex)
-    return total + _np.multiply(1j, python_number(as_traced(imaginary), complex)) if len(args) > 1 else total
+    return total if len(args) == 1 else total + python_number(as_traced(imaginary), complex) * 1j
 
 
 def _bool(*args: Any) -> Any:
@@ -144,20 +148,6 @@ def _sum(values: Any, start: Any = 0) -> Any:
 
 
 _MAX_UNROLLED_SUM = 16
-
-
-def _isinstance(value: Any, classes: Any) -> bool:
-    """Take traced arrays for those of NumPy, and traced Python numbers for these."""
-    if isinstance(value, classes) or not isinstance(value, (TracedArray, SizedArray)):
-        return isinstance(value, classes)
-    kinds = classes if isinstance(classes, tuple) else (classes,)
-    if isinstance(value, TracedArray) and value.weak is not None:
-        return any(isinstance(k, type) and issubclass(value.weak, k) for k in kinds)
-    if isinstance(value, SizedArray) or value.ndim or value.rank0 is Rank0.ARRAY:
-        return np.ndarray in kinds
-    if value.rank0 is Rank0.PYTHON and value.dtype.kind == "b":
-        return any(isinstance(k, type) and issubclass(bool, k) for k in kinds)
-    return any(isinstance(k, type) and issubclass(value.dtype.type, k) for k in kinds)
 
 
 # -- the module math: results are Python floats, and errors are those of the domain
@@ -240,19 +230,23 @@ _ROUNDING = {"floor": "floor", "ceil": "ceil", "trunc": "trunc"}
 _TESTS = {"isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite"}
 
 
-def _round(value: Any, *digits: Any) -> Any:
-    if not _is_number(value) or value.weak is not float:
-        return round(value, *digits)
-    if digits and digits[0] is not None:
-        return _real(_np.round(value, *digits))
-    return _int(_np.rint(value))
+def _round(value: Any, *digits: Any, **keyword: Any) -> Any:
+    if not _is_number(value) or not is_number(value):
+        return round(value, *digits, **keyword)
+    (count,) = (*digits, *keyword.values(), None)[:1]
+    if value.dtype.kind != "f":
+        return value if count is None and value.weak is int else round(value, *digits, **keyword)
+    if count is None:
+        return _int(_np.rint(value))
+    return rounded_decimal(value, count) if value.weak is float else _np.round(value, count)
 
 
 SUBSTITUTES: dict[Callable[..., Any], Callable[..., Any]] = {
-    range: _range, int: _int, float: _float, complex: _complex, bool: _bool, len: _len, isinstance: _isinstance,
+    range: _range, int: _int, float: _float, complex: _complex, bool: _bool, len: _len,
     max: _extremum(max, lambda a, b: a > b), min: _extremum(min, lambda a, b: a < b), sum: _sum, round: _round,
     enumerate: enumerated, zip: zipped, math.log: _log,
     **{getattr(math, n): _math(getattr(math, n), getattr(np, f)) for n, f in _FLOAT_FUNCTIONS.items()},
     **{getattr(math, n): _rounded(getattr(math, n), getattr(np, f)) for n, f in _ROUNDING.items()},
     **{getattr(math, n): _tested(getattr(math, n), getattr(np, f)) for n, f in _TESTS.items()},
+    **classes_of_traced.SUBSTITUTES,
 }  # fmt: skip

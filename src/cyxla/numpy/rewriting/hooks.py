@@ -11,6 +11,7 @@ import numpy as np
 
 from cyxla.errors import TraceError
 from cyxla.numpy.rewriting.builtins_of_traced import SUBSTITUTES, truth
+from cyxla.numpy.rewriting.classes_of_traced import SUBSTITUTES_IN_SCOPE
 from cyxla.numpy.rewriting.known_branch import KnownBranch
 from cyxla.numpy.rewriting.known_conditions import is_static, needs_value
 from cyxla.numpy.rewriting.scopes import is_user_function
@@ -173,6 +174,9 @@ class Hooks:
             return function
         if substitute is not None:
             return substitute
+        in_scope = SUBSTITUTES_IN_SCOPE.get(function)
+        if in_scope is not None:
+            return in_scope(self._scope)
         if isinstance(function, BuiltinMethodType) and isinstance(function.__self__, _CONTAINERS):
             return self._scope.method(function.__self__, function.__name__)
         if isinstance(function, MethodType) and is_user_function(function.__func__, self._package):

@@ -9,10 +9,12 @@ from types import CodeType, FunctionType
 
 import numpy as np
 
+from cyxla.numpy.rewriting.builtins_of_traced import SUBSTITUTES
 from cyxla.numpy.rewriting.scopes import NameOrigins, Origin
 
 _LIBRARIES = ("numpy", "scipy", "cyxla")
 _ARRAY_ATTRIBUTES = frozenset(dir(np.ndarray)) | {"at"}
+_SUBSTITUTED = frozenset(str(getattr(f, "__name__", "")) for f in SUBSTITUTES) & frozenset(dir(np))
 _STATEMENTS = ("JUMP", "FOR_ITER", "STORE_GLOBAL", "STORE_DEREF", "STORE_ATTR", "DELETE_", "CONTAINS_OP", "UNARY_NOT")
 _READS_OF_VARIABLES = ("LOAD_FAST", "LOAD_DEREF", "LOAD_CLOSURE")
 _SPECIAL = frozenset(k for k, name in enumerate(dis.opname) if any(s in name for s in _STATEMENTS))
@@ -44,7 +46,7 @@ def _calls_variables(opcodes: list[int]) -> bool:
 def _is_fixed(names: NameOrigins, name: str) -> bool:
     """Return True for a name of a library's module or function, and for an attribute of arrays."""
     if not names.is_bound(name):
-        return name in _ARRAY_ATTRIBUTES or hasattr(np, name)
+        return name not in _SUBSTITUTED and (name in _ARRAY_ATTRIBUTES or hasattr(np, name))
     origin = names.origin(name)
     if origin is Origin.MODULE:
         return names.value(name).__name__.partition(".")[0] in _LIBRARIES

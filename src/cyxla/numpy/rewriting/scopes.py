@@ -11,6 +11,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from cyxla.numpy.rewriting.builtins_of_traced import SUBSTITUTES
+from cyxla.numpy.rewriting.classes_of_traced import SUBSTITUTES_IN_SCOPE
 from cyxla.numpy.rewriting.names import Names
 from cyxla.numpy.tracing.trace import is_internal
 
@@ -85,7 +86,7 @@ def is_called(value: Any, package: str) -> bool:
     if not callable(value):
         return False
     try:
-        if value in SUBSTITUTES:
+        if value in SUBSTITUTES or value in SUBSTITUTES_IN_SCOPE:
             return True
     except TypeError:  # not hashable
         return False

@@ -14,6 +14,7 @@ from cyxla._native.dispatch import Source
 from cyxla.errors import TraceError
 from cyxla.numpy.state.effects import Deleted, set_attribute, set_cell, set_item
 from cyxla.numpy.state.outside import OutsideValues, Path
+from cyxla.numpy.tracing.classes import class_of, lacks_attribute, missing_attribute
 from cyxla.numpy.tracing.sized_array import SizedArray
 from cyxla.numpy.tracing.trace import current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray
@@ -87,7 +88,7 @@ class Scope:
     def read_attr(self, obj: Any, attr: str) -> Any:
         """Return ``obj.attr``."""
         if isinstance(obj, _PLAIN):
-            return getattr(obj, attr)
+            return _attribute_of_plain(obj, attr)
         outside = outside_values()
         if outside is None:
             return getattr(obj, attr)
@@ -150,6 +151,16 @@ class Scope:
         """Return the method `name` of an object, which is about to be called."""
         found: Callable[..., Any] = self.read_attr(obj, name)
         return found
+
+
+def _attribute_of_plain(obj: Any, attr: str) -> Any:
+    """Return an attribute of an array or number, which a traced one has as the value that it stands for."""
+    if isinstance(obj, (TracedArray, SizedArray)):
+        if attr == "__class__":
+            return class_of(obj)
+        if lacks_attribute(obj, attr):
+            raise missing_attribute(obj, attr)
+    return getattr(obj, attr)
 
 
 def _module_attribute(outside: OutsideValues, module: types.ModuleType, attr: str) -> Any:

@@ -270,7 +270,8 @@ for _name in ("r_", "c_"):
 for _name in ("mgrid", "ogrid"):
     _originals[_name] = getattr(np, _name)
     _SUBSTITUTES[_name] = Grid(_originals[_name])
-_originals["ndarray"], _SUBSTITUTES["ndarray"] = np.ndarray, NdarrayClass()
+NDARRAY = NdarrayClass()
+_originals["ndarray"], _SUBSTITUTES["ndarray"] = np.ndarray, NDARRAY
 _UFUNCS = {name: f for name, f in vars(np).items() if isinstance(f, np.ufunc)}
 _ufunc_proxies = {f: UfuncOfLists(f) for f in _UFUNCS.values()}  # some have two names
 _originals.update(_UFUNCS)

@@ -352,6 +352,27 @@ class Trace:
         zero = self.constant(0, np.dtype(np.int64))
         self.failures.append((xla.select(failed, code, zero), number))
 
+    def leave_if(self, failed: XlaOp, make_error: Callable[[int], Exception], *, warns: bool = False) -> None:
+        """Make the plain function run in place of runs in which `failed` holds, which a program cannot represent.
+
+        Parameters
+        ----------
+        failed : XlaOp
+            pred[], the condition.
+        make_error : callable
+            Function from a number to the exception that is raised instead if functions must not fall back.
+        warns : bool
+            Whether to warn about the fallback.
+        """
+
+        def make_leaving(number: int) -> Exception:
+            error = make_error(number)
+            error.leaves_with_warning = warns  # type: ignore[attr-defined]
+            return error
+
+        self.fail_if(failed, self.constant(0, np.dtype(np.int64)), make_leaving)
+        self.program.catches = True
+
     def first_failure(self) -> tuple[XlaOp, XlaOp] | None:
         """Return error code and offending number of the first failure of a run, both s64; None if nothing can fail."""
         if not self.failures:

@@ -1,0 +1,83 @@
+"""Methods of `TracedArray` that give Python numbers, and methods of numbers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.traced_array import TracedArray, traced, value_of
+from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import functions as xla
+
+_np: Any = np  # its functions dispatch to this package
+MOST_ELEMENTS: Final = 64  # of lists of traced numbers
+_CLASSES: Final = {"i": int, "u": int, "f": float, "c": complex}
+
+
+def to_python(value: TracedArray) -> TracedArray:
+    """Return an array of one element as the Python number that ``item`` gives."""
+    op = xla.reshape(value_of(value), ())
+    if value.dtype.kind == "b":
+        return TracedArray(op, rank0=Rank0.PYTHON)
+    kind = _CLASSES[value.dtype.kind]
+    return TracedArray(convert(op, np.dtype(kind)), kind, rank0=Rank0.PYTHON)
+
+
+def _has_python_class(array: TracedArray) -> bool:
+    """Return True if programs have numbers of the Python class of an element: not for integers beyond 64 bits."""
+    return array.dtype.kind in "bifc" or (array.dtype.kind == "u" and array.dtype.itemsize < 8)
+
+
+def _item(self: TracedArray, *args: Any) -> Any:
+    """Return an element as a Python number."""
+    index = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
+    if not _has_python_class(self):
+        self._raise_no_value("be converted to a Python number", "index it instead: x[0]")
+    if not index:
+        if self.size != 1:
+            raise ValueError("can only convert an array of size 1 to a Python scalar")
+        return to_python(self)
+    element = self.ravel()[index[0]] if len(index) == 1 else self[index]
+    return to_python(element)
+
+
+def _tolist(self: TracedArray) -> Any:
+    """Return the elements of a small array as Python numbers, in nested lists."""
+    if self.size > MOST_ELEMENTS or not _has_python_class(self):
+        self._raise_no_value("be converted to a list", "return it from the function first")
+    return to_python(self) if not self.ndim else [part.tolist() for part in self]
+
+
+def _is_integer(self: TracedArray) -> Any:
+    if self.ndim or self.dtype.kind not in "iuf":
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute 'is_integer'")
+    if self.dtype.kind in "iu":
+        return True
+    op = value_of(self)
+    whole = xla.and_(xla.is_finite(op), xla.eq(xla.floor(op), op))
+    return TracedArray(whole, rank0=Rank0.PYTHON)
+
+
+def _bit_count(self: TracedArray) -> Any:
+    if self.ndim or self.dtype.kind not in "iu":
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute 'bit_count'")
+    op = xla.popcnt(xla.abs_(value_of(self)) if self.dtype.kind == "i" else value_of(self))
+    return traced(convert(op, np.dtype(np.int64)), int)
+
+
+def _bit_length(self: TracedArray) -> Any:
+    if self.weak is not int:
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute 'bit_length'")
+    magnitude = xla.convert(xla.abs_(value_of(self)), ElementType.U64)
+    zeros = convert(xla.count_leading_zeros(magnitude), np.dtype(np.int64))
+    return 64 - traced(zeros, int)
+
+
+#: Methods by their names.
+METHODS: Final[dict[str, Callable[..., Any]]] = {
+    "item": _item, "tolist": _tolist, "is_integer": _is_integer, "bit_count": _bit_count, "bit_length": _bit_length,
+}  # fmt: skip

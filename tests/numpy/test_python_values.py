@@ -1,0 +1,154 @@
+"""What Python's own functions and operators give for traced numbers: classes, attributes, methods, exact results."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import cyxla
+
+X = np.array([2.5, -1.25, 3.0])
+N = np.array([3, -4, 12])
+
+# function and arguments; the function is compiled
+COMPILED = {
+    "type of a float": (lambda x: type(x).__name__, 2.0), "type of an int": (lambda x: type(x) is int, 3),
+    "type of a scalar": (lambda x: (type(x[0]).__name__, type(x.sum()) is np.float64, type(x[0]) == float), X),
+    "type of an array": (lambda x: (type(x) is np.ndarray, type(x) == np.ndarray, type(x).__name__), X),
+    "type of a result": (lambda x: (type(x * 2) is float, type(x > 1) is bool, type(x // 1) in (int, float)), 2.0),
+    "class": (lambda x: (x.__class__.__name__, x[0].__class__ is np.float64), X),
+    "isinstance": (
+        lambda x: (isinstance(x, float), isinstance(x, (int, np.ndarray)), isinstance(x, int | float)), 2.0,
+    ),
+    "isinstance of a scalar": (lambda x: (isinstance(x[0], float), isinstance(x[0], np.floating)), X),
+    "hasattr": (lambda x: (hasattr(x, "shape"), hasattr(x, "__len__"), hasattr(x, "real")), 2.0),
+    "hasattr of an array": (lambda x: (hasattr(x, "shape"), hasattr(x, "__len__"), hasattr(x, "nothing")), X),
+    "getattr": (lambda x: getattr(x, "shape", None), 2), "getattr of an array": (lambda x: getattr(x, "shape"), X),  # noqa: B009
+    "isscalar": (lambda x: (np.isscalar(x), np.isscalar(x * 2)), 2.0),
+    "isscalar of an element": (lambda x: (np.isscalar(x[0]), np.isscalar(x)), X),
+    "scalar classes": (
+        lambda x: (np.float32(x[0]), np.int64(x[0]), np.float64(x.sum()), np.uint8(x[2]), np.bool_(x[1])), X,
+    ),
+    "scalar classes of a float": (lambda x: (np.float32(x), np.float64(x), np.complex64(x), np.int32(x + 1.5)), 2.5),
+    "scalar class of an array": (lambda x: np.float32(x), X),  # noqa: PLW0108
+    "scalar class of a dtype": (lambda x: x.dtype.type(x[0] + 1), X),
+    "conjugate": (lambda z: (z.conjugate(), z.real, z.imag, z.real + abs(z)), 1 + 2j),
+    "complex": (lambda x: (complex(x[0], x[1]), complex(x[0]), complex(2, x[1]) * 1j), X),
+    "item": (lambda x: (x[0].item() * 2, x.sum().item(), x.item(1), x[:1].item()), X),
+    "item of a bool": (lambda x: ((x > 0)[0].item(), (x > 0).all().item()), X),
+    "tolist": (lambda x: (x.tolist(), x[0].tolist(), x.reshape(3, 1).tolist(), [v * 2 for v in x.tolist()]), X),
+    "is_integer": (lambda x: (x.is_integer(), (x * 0.5).is_integer(), (x * math.inf).is_integer()), 3.0),
+    "bits": (lambda n: (n.bit_length(), (-n).bit_length(), n.bit_count(), (n * 0).bit_length()), 37),
+    "bools": (lambda a, b: ((a < b) + 1, (a < b) - (a > b), -(a < b), ~(a > b), (a < b) * 2.5, (a < b) & (a > b)), 1, 2),
+    "bools of floats": (lambda a, b: ((a < b) + (b < 3.0), (a < b) == 1, +(a > b)), 1.0, 2.0),
+    "unequal text": (lambda n: (n == "a", n != "a"), 2), "negative power": (lambda n: (n**-1, n**-2), 4),
+    "power": (lambda x: (x**0.5, x**2, x**-1, 2.0**x), 2.0),
+    "round": (lambda x: [round(x * k, 2) for k in range(1, 6)], 2.675),
+    "round of scalars": (lambda x: (round(x[0]), round(x[1], 1), type(round(x[2])) is int), X),
+    "round of halves": (lambda x: (round(x), round(-x), round(x, 0), round(x / 100, 2)), 2.5),
+    "one element": (lambda x: bool(x), np.ones(1)),  # noqa: PLW0108
+}  # fmt: skip
+
+# the plain function runs in place of the program, since the class of a result depends on values, or is a large integer
+LEFT = {
+    "root of a negative number": (lambda x: x**0.5, -8.0), "int to a negative power": (lambda n, k: n**k, 2, -3),
+    "power of a negative int": (lambda n: 2**-n, 4), "root of a negative int": (lambda n: n**0.5, -4), "power of zero": (lambda x: x**-1.0, 0.0),
+    "negative power of zero": (lambda n: n**-1, 0), "float overflow": (lambda x: x**2, 1e300),
+    "large power": (lambda x: x**400, 10.0), "negative shift": (lambda n, k: n >> k, 3, -1),
+    "large int": (lambda n: n * n, 2**40), "large power of an int": (lambda n: n**30, 10),
+    "large float": (lambda x: int(x * 1e30), 2.5),
+}  # fmt: skip
+
+# arguments that no program can take
+UNSUPPORTED = {
+    "set": (lambda s, x: x * len(s), {1, 2}, X), "objects": (lambda a: a * 2, np.array([1, 2.5], dtype=object)),
+    "texts": (lambda a: a == "b", np.array(["a", "b"])), "long double": (lambda a: a * a, X.astype(np.longdouble)),
+    "dates": (lambda a: a + 1, np.array(["2020-01-01"], "M8[D]")),
+    "object": (lambda c, x: c.imag + x, type("Wrapper", (), {"imag": 2.0})(), X),
+}  # fmt: skip
+
+
+def outcome(function, args):
+    """Return the repr of a result, or the class and the text of the exception."""
+    try:
+        return repr(function(*args))
+    except Exception as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled(name, platform):
+    function, *args = COMPILED[name]
+    f = cyxla.jit(function, platform=platform, fallback="error")
+    for _ in range(2):
+        assert outcome(f, args) == outcome(function, args)
+
+
+@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
+@pytest.mark.parametrize("name", LEFT)
+def test_plain_function_runs(name, platform):
+    function, *args = LEFT[name]
+    f = cyxla.jit(function, platform=platform, fallback="numpy")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cyxla.errors.FallbackWarning)
+        for _ in range(2):
+            assert outcome(f, args) == outcome(function, args)
+        with pytest.raises((OverflowError, ZeroDivisionError)):
+            cyxla.jit(function, platform=platform, fallback="error")(*args)
+
+
+@pytest.mark.parametrize("name", UNSUPPORTED)
+def test_unsupported_arguments(name):
+    function, *args = UNSUPPORTED[name]
+    f = cyxla.jit(function, platform="interpreter", fallback="numpy")
+    with pytest.warns(cyxla.errors.FallbackWarning, match="argument"):
+        assert outcome(f, args) == outcome(function, args)
+    with pytest.raises(cyxla.errors.DTypeError, match="argument"):
+        cyxla.jit(function, platform="interpreter")(*args)
+
+
+def with_list(x, found=[]):  # noqa: B006
+    found.append(x.sum())
+    return len(found)
+
+
+def with_dict(x, counts={}):  # noqa: B006
+    counts["n"] = counts.get("n", 0) + 1
+    return counts["n"]
+
+
+def with_array(x, total=np.zeros(3)):  # noqa: B008
+    total += x
+    return total.sum()
+
+
+@pytest.mark.parametrize("function", [with_list, with_dict, with_array])
+def test_changed_defaults(function):
+    f = cyxla.jit(function, platform="interpreter")
+    want, before = [], repr(function.__defaults__)
+    results = [f(X) for _ in range(3)]
+    after = repr(function.__defaults__)
+    for default in function.__defaults__:
+        default.clear() if isinstance(default, (list, dict)) else default.fill(0)
+    assert repr(function.__defaults__) == before
+    want = [function(X) for _ in range(3)]
+    assert results == want
+    assert repr(function.__defaults__) == after
+
+
+def test_attributes_of_objects_are_seen():
+    class Counter:
+        def count(self, x):
+            if not hasattr(self, "total"):
+                setattr(self, "total", 0.0)  # noqa: B010
+            self.total = getattr(self, "total", 1.0) + x.sum()
+            return self.total
+
+    plain, jitted = Counter(), Counter()
+    f = cyxla.jit(Counter.count, platform="interpreter")
+    for _ in range(3):
+        assert f(jitted, X) == plain.count(X)
+    del jitted.total
+    assert f(jitted, X) == X.sum()

@@ -153,12 +153,20 @@ def test_malformed_programs(config):
         cyxla.compile(builder.build(), platform="interpreter")()
 
 
-def test_python_prints_while_tracing(capsys):
+def test_python_prints_in_each_run(capsys):
     f = cyxla.jit(lambda x: print(x, f"{x.sum():.3f}") or x)
-    f(X)
-    assert capsys.readouterr().out == (
-        "<TracedArray(float64[3]): no value while tracing; cyxla.print prints it in every run> "
-        "<TracedArray(float64[]): no value while tracing; cyxla.print prints it in every run>\n"
-    )
-    f(X)
-    assert capsys.readouterr().out == ""
+    for _ in range(2):
+        f(X)
+        assert capsys.readouterr().out == "[0. 1. 2.] 3.000\n"
+
+
+def test_values_of_branches_are_printed(capsys):
+    def function(x):
+        if x.sum() > 0:
+            cyxla.print("{}", x.sum())
+        return x
+
+    f = cyxla.jit(function)
+    for value, text in ((X, "3.0\n"), (-X, "")):
+        f(value)
+        assert capsys.readouterr().out == text

@@ -31,7 +31,7 @@ COMPILED = {
         lambda x: (np.float32(x[0]), np.int64(x[0]), np.float64(x.sum()), np.uint8(x[2]), np.bool_(x[1])), X,
     ),
     "scalar classes of a float": (lambda x: (np.float32(x), np.float64(x), np.complex64(x), np.int32(x + 1.5)), 2.5),
-    "scalar class of an array": (lambda x: np.float32(x), X),  # noqa: PLW0108
+    "scalar class of an array": (lambda x: np.float32(x), X),
     "scalar class of a dtype": (lambda x: x.dtype.type(x[0] + 1), X),
     "conjugate": (lambda z: (z.conjugate(), z.real, z.imag, z.real + abs(z)), 1 + 2j),
     "complex": (lambda x: (complex(x[0], x[1]), complex(x[0]), complex(2, x[1]) * 1j), X),
@@ -47,7 +47,7 @@ COMPILED = {
     "round": (lambda x: [round(x * k, 2) for k in range(1, 6)], 2.675),
     "round of scalars": (lambda x: (round(x[0]), round(x[1], 1), type(round(x[2])) is int), X),
     "round of halves": (lambda x: (round(x), round(-x), round(x, 0), round(x / 100, 2)), 2.5),
-    "one element": (lambda x: bool(x), np.ones(1)),  # noqa: PLW0108
+    "one element": (lambda x: bool(x), np.ones(1)),
 }  # fmt: skip
 
 # the plain function runs in place of the program, since the class of a result depends on values, or is a large integer

@@ -98,8 +98,9 @@ A compiled function gives what the plain function gives, written arguments and c
   `self.w = ..`) and to items of lists and dicts from outside are made after each run.
 * Of a function whose source is not known, arrays from outside are constants, for which only rebinding is seen, and a
   function that changes anything outside is not compiled.
-* Python integers that are traced are exact: a result beyond 64 bits raises `OverflowError`, and a division by zero
-  `ZeroDivisionError`, at the end of the run.
+* Python's numbers that are traced give Python's results: a division by zero raises `ZeroDivisionError` at the end of
+  the run; the plain function runs instead, where an integer exceeds 64 bits, and where Python's power is an integer, a
+  float or a complex number by its values. With `fallback="error"`, such runs raise `OverflowError`.
 * A function with a `try` or `with` statement around an operation that fails in a run is called again as a plain
   function, which may catch the error.
 
@@ -122,9 +123,10 @@ array twice; `order=` counts, and results are read-only where NumPy's are |
 | `x[i]` of a 0-d array `i` | is a copy | shares memory, as with an int |
 | random numbers | of the generator's stream | of another stream, for a `Generator` that is an argument |
 | containers in results | may be those passed | are new |
-| `print`, `logging`, f-strings | in every run | once, without values; `cyxla.print("x = {}", x)` prints in every run |
-| `type(x)` | `np.ndarray` | `cyxla.TracedArray`; `isinstance(x, np.ndarray)` is true in the program, and false \
-in libraries |
+| `logging`, writes to files | in every run | once, while it is traced; `print(x)` prints in every run, after errors \
+that depend on values, too |
+| texts of values | `str(x)`, f-strings | printed, or messages of exceptions; else the plain function runs |
+| `type(x)` | `np.ndarray` | the same in the program, `cyxla.TracedArray` in libraries; so is `isinstance` |
 | SciPy | | functions that are written with NumPy run, those that call compiled code are named by the error; they may \
 call jitted functions: `solve_ivp(cyxla.jit(f), ..)` |
 """

@@ -298,6 +298,11 @@ def lower(
         writes = tuple([k for k, i in enumerate(inputs) if i.is_written()])
         values += [_permuted(inputs[k].new_value(), input_axes[k]) for k in writes]
         failure = trace.failure()
+        if trace.program.prints and trace.program.catches:  # the plain function may have to run after a run has printed
+            raise TraceError(
+                f"{name} prints, and has operations that a program cannot always do as Python does",
+                hint="print outside of the function, or use cyxla.print",
+            )
         is_array = tree.kind is None and failure is None and not writes
         root = values[0] if is_array else xla.tuple_(trace.builder, [*values, *([] if failure is None else [failure])])
     trace.program.outside = None  # it keeps objects alive

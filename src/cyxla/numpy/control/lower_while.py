@@ -54,9 +54,10 @@ def emit_state_loop(
 
 
 def used_parameters(body: Body) -> set[int]:
-    """Return the indices of the parameters that results and failures of a body depend on."""
-    roots = [*body.results, *[v for pair in body.trace.failures for v in pair]]
-    reached = reachable(map(instruction_of, roots), {}, body.trace.rules, ())
+    """Return the indices of the parameters that results, failures and side effects of a body depend on."""
+    values = [*body.results, *[v for pair in body.trace.failures for v in pair]]
+    effects = [ins for ins in body.instructions if ins.has_side_effect]
+    reached = reachable([*map(instruction_of, values), *effects], {}, body.trace.rules, ())
     return {k for k, p in enumerate(body.parameters) if instruction_of(p) in reached}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from cyxla.errors import DTypeError, InvalidArgumentError
 from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.sized_array import SizedArray
+from cyxla.numpy.tracing.texts import Field
 from cyxla.numpy.tracing.trace import current, require_current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
@@ -73,9 +74,27 @@ def print(fmt: Any, /, *values: Any, **named: Any) -> None:
     format_message(
         fmt, [build_value(p, stand_ins) for p in parts], {n: build_value(p, stand_ins) for n, p in named_parts.items()}
     )
-    config = json.dumps({"format": fmt, "values": parts, "named": named_parts})
+    _emit(message, {"format": fmt, "values": parts, "named": named_parts})
+
+
+def _emit(message: _Message, config: dict[str, Any]) -> None:
     operands = [value_of(a) for a in message.arrays]
-    xla.custom_call(require_current().builder, PRINT, operands, Shape.tuple([]), config, has_side_effect=True)
+    trace = require_current()
+    xla.custom_call(trace.builder, PRINT, operands, Shape.tuple([]), json.dumps(config), has_side_effect=True)
+
+
+def print_pieces(pieces: Sequence[str | Field], end: str) -> None:
+    """Print a text with traced values when the function runs, as the built-in function does."""
+    message = _Message()
+    values = [message.describe(p.value) for p in pieces if isinstance(p, Field)]
+    texts = [
+        p.replace("{", "{{").replace("}", "}}")
+        if isinstance(p, str)
+        else f"{{{p.conversion}{':' if p.spec else ''}{p.spec}}}"
+        for p in pieces
+    ]
+    require_current().program.prints = True
+    _emit(message, {"format": "".join(texts), "values": values, "named": {}, "end": end})
 
 
 class _Message:

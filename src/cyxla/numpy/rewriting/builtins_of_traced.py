@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.rewriting import classes_of_traced
+from cyxla.numpy.rewriting import classes_of_traced, texts_of_traced
 from cyxla.numpy.rewriting.decimals import rounded_decimal
 from cyxla.numpy.rewriting.iterables import TracedRange, enumerated, zipped
 from cyxla.numpy.tracing.classes import is_number
@@ -248,5 +248,5 @@ SUBSTITUTES: dict[Callable[..., Any], Callable[..., Any]] = {
     **{getattr(math, n): _math(getattr(math, n), getattr(np, f)) for n, f in _FLOAT_FUNCTIONS.items()},
     **{getattr(math, n): _rounded(getattr(math, n), getattr(np, f)) for n, f in _ROUNDING.items()},
     **{getattr(math, n): _tested(getattr(math, n), getattr(np, f)) for n, f in _TESTS.items()},
-    **classes_of_traced.SUBSTITUTES,
+    **classes_of_traced.SUBSTITUTES, **texts_of_traced.SUBSTITUTES,
 }  # fmt: skip

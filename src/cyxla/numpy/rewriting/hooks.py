@@ -15,8 +15,10 @@ from cyxla.numpy.rewriting.classes_of_traced import SUBSTITUTES_IN_SCOPE
 from cyxla.numpy.rewriting.known_branch import KnownBranch
 from cyxla.numpy.rewriting.known_conditions import is_static, needs_value
 from cyxla.numpy.rewriting.scopes import is_user_function
+from cyxla.numpy.rewriting.texts_of_traced import METHODS, formatted, joined, percent
 from cyxla.numpy.rewriting.unbound import Unbound
 from cyxla.numpy.state.scope import Scope
+from cyxla.numpy.tracing.texts import TracedText
 from cyxla.numpy.tracing.trace import depth, require_current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, value_of
 
@@ -100,6 +102,8 @@ class Hooks:
         if not is_traced(test):
             return not test
         text = message()
+        if isinstance(text, TracedText):
+            require_current().program.catches = True  # NumPy makes the message
         arguments = () if text is None else (str(text),)
         failed = value_of(_np.logical_not(truth(test)))
         zero = require_current().constant(0, np.dtype(np.int64))
@@ -164,6 +168,8 @@ class Hooks:
         """Return ``value not in values``."""
         return Hooks.not_(Hooks.contains(value, values))
 
+    formatted, joined, percent = staticmethod(formatted), staticmethod(joined), staticmethod(percent)
+
     # -- calls
 
     def call(self, function: Any) -> Any:
@@ -177,8 +183,11 @@ class Hooks:
         in_scope = SUBSTITUTES_IN_SCOPE.get(function)
         if in_scope is not None:
             return in_scope(self._scope)
-        if isinstance(function, BuiltinMethodType) and isinstance(function.__self__, _CONTAINERS):
-            return self._scope.method(function.__self__, function.__name__)
+        if isinstance(function, BuiltinMethodType):
+            if isinstance(function.__self__, _CONTAINERS):
+                return self._scope.method(function.__self__, function.__name__)
+            if isinstance(function.__self__, str) and function.__name__ in METHODS:
+                return METHODS[function.__name__](function.__self__)
         if isinstance(function, MethodType) and is_user_function(function.__func__, self._package):
             return MethodType(self._rewrite(function.__func__), function.__self__)
         return self._rewrite(function) if is_user_function(function, self._package) else function

@@ -14,8 +14,11 @@ from cyxla.numpy.rewriting.scopes import NameOrigins, Origin
 
 _LIBRARIES = ("numpy", "scipy", "cyxla")
 _ARRAY_ATTRIBUTES = frozenset(dir(np.ndarray)) | {"at"}
+_FORMATS = frozenset("%{")
 _SUBSTITUTED = frozenset(str(getattr(f, "__name__", "")) for f in SUBSTITUTES) & frozenset(dir(np))
-_STATEMENTS = ("JUMP", "FOR_ITER", "STORE_GLOBAL", "STORE_DEREF", "STORE_ATTR", "DELETE_", "CONTAINS_OP", "UNARY_NOT")
+_STATEMENTS = ("JUMP", "FOR_ITER", "STORE_GLOBAL", "STORE_DEREF", "STORE_ATTR", "DELETE_", "CONTAINS_OP", "UNARY_NOT",
+    "FORMAT_",
+)  # fmt: skip
 _READS_OF_VARIABLES = ("LOAD_FAST", "LOAD_DEREF", "LOAD_CLOSURE")
 _SPECIAL = frozenset(k for k, name in enumerate(dis.opname) if any(s in name for s in _STATEMENTS))
 _VARIABLES = frozenset(k for k, name in enumerate(dis.opname) if name.startswith(_READS_OF_VARIABLES))
@@ -29,6 +32,8 @@ def is_plain(function: FunctionType) -> bool:
         return False
     opcodes = list(_opcodes(code))
     if not _SPECIAL.isdisjoint(opcodes) or _calls_variables(opcodes):
+        return False
+    if any(isinstance(c, str) and not _FORMATS.isdisjoint(c) for c in code.co_consts[1:]):
         return False
     names = NameOrigins(function, frozenset())
     return all(_is_fixed(names, name) for name in (*code.co_freevars, *code.co_names))

@@ -415,6 +415,29 @@ class Transformer(ast.NodeTransformer):
         hook = "all_of" if isinstance(node.op, ast.And) else "any_of"
         return build.located_expr(build.hook(hook, values[0], *map(build.thunk, values[1:])), node)
 
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        """Transform an f-string."""
+        return build.located_expr(self._text(node), node)
+
+    def _text(self, node: ast.JoinedStr) -> ast.expr:
+        fields = [n for n in node.values if isinstance(n, ast.FormattedValue)]
+        if not fields:
+            return node
+        return build.hook("joined", *[self._field(n) if isinstance(n, ast.FormattedValue) else n for n in node.values])
+
+    def _field(self, node: ast.FormattedValue) -> ast.expr:
+        spec = self._text(node.format_spec) if isinstance(node.format_spec, ast.JoinedStr) else build.constant("")
+        return build.hook("formatted", self.visit(node.value), build.constant(node.conversion), spec)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        """Transform a format with ``%``."""
+        is_text = isinstance(node.left, ast.JoinedStr) or (
+            isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
+        )
+        if not isinstance(node.op, ast.Mod) or not is_text:
+            return self.generic_visit(node)
+        return build.located_expr(build.hook("percent", self.visit(node.left), self.visit(node.right)), node)
+
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         """Transform `not`."""
         operand = self.visit(node.operand)

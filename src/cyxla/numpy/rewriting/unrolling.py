@@ -54,4 +54,4 @@ class Unrolling:
 
 
 def _count(trace: Trace | None) -> int:
-    return 0 if trace is None else len(trace.builder.instructions)
+    return 0 if trace is None else trace.builder.instruction_count

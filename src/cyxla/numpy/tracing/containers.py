@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, NamedTuple
 
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS
+from cyxla.numpy.tracing.texts import TracedText
 
 
 class Kind(NamedTuple):
@@ -79,7 +80,9 @@ def register_kind(cls: type, kind: Kind) -> None:
 
 
 def _to_original(value: Any) -> Any:
-    """Return NumPy's function for its substitute, and other values as they are."""
+    """Return NumPy's function for its substitute, and other values as they are, but for texts of traced values."""
+    if isinstance(value, TracedText):
+        value.refuse()
     return NUMPY_ORIGINALS.get(value, value) if callable(value) else value
 
 

@@ -123,6 +123,8 @@ class Program:
         them.
     writes : list of int
         Number of instructions before each write to an argument; -1 for one in a loop or branch.
+    prints : bool
+        Whether runs print what the user's program does.
     """
 
     checks: list[Check] = field(default_factory=list)
@@ -135,6 +137,7 @@ class Program:
     raised: list[TraceError] = field(default_factory=list)
     outside: Any = None
     writes: list[int] = field(default_factory=list)
+    prints: bool = False
 
     @contextlib.contextmanager
     def bounds_mode(self, bounds: str) -> Iterator[None]:

@@ -18,6 +18,7 @@ from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.memory_layout import Memory, memory_of, reshape_view, row_major
 from cyxla.numpy.tracing.needed_values import NeededValue, inputs_of
 from cyxla.numpy.tracing.promotion import Dtype, Kind
+from cyxla.numpy.tracing.texts import Field, TracedText
 from cyxla.numpy.tracing.trace import Trace
 from cyxla.numpy.tracing.user_frames import library_call, user_operation
 from cyxla.numpy.tracing.zero_dim import Rank0
@@ -388,10 +389,22 @@ class TracedArray:
         return f"TracedArray({self.dtype}{list(self.shape)}{', weak' if self.weak else ''})"
 
     def __str__(self) -> str:
-        return f"<{self!r}: no value while tracing; cyxla.print prints it in every run>"
+        return TracedText([Field(self, "!s", "", self.refuse_text)])
 
     def __format__(self, spec: str) -> str:
-        return str(self)
+        return TracedText([Field(self, "", spec, self.refuse_text)])
+
+    def refuse_text(self) -> NoReturn:
+        """Raise the error of an operation that needs the value as a text."""
+        if _trace.current() is None:
+            _trace.raise_escaped()
+        error = TraceError(
+            f"{self._describe()} cannot be converted to a text: it has no value while tracing",
+            where=_trace.user_line(), hint="return it from the function first; print(x) prints it in each run",
+            needed=NeededValue(inputs_of(self._op), is_index=False),
+        )  # fmt: skip
+        _trace.require_current().program.raised.append(error)
+        raise error
 
     @property
     def at(self) -> Any:

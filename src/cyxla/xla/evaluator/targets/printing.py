@@ -46,9 +46,10 @@ def _print(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
         text = "".join(message["format"])
         values = [build_value(node, arrays) for node in message["values"]]
         named = {name: build_value(node, arrays) for name, node in message["named"].items()}
+        end = "".join(message.get("end", "\n"))
     except _MALFORMED:
         raise InvalidArgumentError(f"custom call {PRINT}: the configuration does not describe a message") from None
-    print(format_message(text, values, named))
+    print(format_message(text, values, named), end=end)
     return ()
 
 

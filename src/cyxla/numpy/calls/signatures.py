@@ -22,6 +22,7 @@ from cyxla.numpy.tracing.needed_values import NeededValue
 from cyxla.numpy.tracing.static_keys import read_only_copy, static_key
 from cyxla.numpy.tracing.zero_dim import Rank0
 
+MOST_NUMBERS = 1000  # Python's numbers in the containers of an argument
 _DEFAULT = object()
 _NUMBERS = {float: Node.FLOAT, int: Node.INT, bool: Node.BOOL, complex: Node.COMPLEX}
 _STATIC_BY_VALUE = (str, bytes, int)
@@ -204,6 +205,8 @@ class _Reader:
         if node is None:
             self.call.fast_path = False
         self.nodes.append((node, len(parts), 0, *_node_keys(node, value)))
+        if len(parts) > MOST_NUMBERS and not self.specs and all(type(p) in _NUMBERS for p in parts):
+            raise _too_many_numbers(name)
         steps = zip(kind.paths(value), parts, strict=True)
         try:
             return Tree(kind, key, tuple([self.read(part, name + step) for step, part in steps]))
@@ -257,6 +260,8 @@ class _Reader:
             self.static(value, name)
         elif kind in _NUMBERS and not (kind is int and not -(2**63) <= value < 2**63):
             self._add_input(value, Spec((), kind if kind is not bool else np.dtype(bool), rank0=Rank0.PYTHON), name)
+            if len(self.call.leaves) > MOST_NUMBERS and not self.specs:
+                self._require_few_numbers(name)
             self.nodes.append((_NUMBERS[kind], 0, len(self.call.leaves) - 1, None, None))
         elif kind is np.ndarray or isinstance(value, np.generic):
             leaf_spec = array_spec(value, name)
@@ -273,6 +278,14 @@ class _Reader:
             self.call.fast_path = False
             self._read_adapted(value, name)
 
+    def _require_few_numbers(self, name: str) -> None:
+        """Refuse an argument of too many numbers, each of which would be an input of the program."""
+        argument = name.partition("[")[0]
+        first = self.call.names.index(next(n for n in self.call.names if n.partition("[")[0] == argument))
+        numbers = sum(isinstance(s, Spec) and s.rank0 is Rank0.PYTHON for s in self.call.specs[first:])
+        if numbers > MOST_NUMBERS:
+            raise _too_many_numbers(argument)
+
     def _read_adapted(self, value: Any, name: str) -> None:
         """Read an argument that is converted to an array."""
         adapter = adapter_of(value)
@@ -286,6 +299,12 @@ class _Reader:
         self.call.leaves.append(value)
         self.call.specs.append(spec_)
         self.call.names.append(name)
+
+
+def _too_many_numbers(name: str) -> TraceError:
+    return TraceError(
+        f"argument {name} has more than {MOST_NUMBERS} numbers", hint="pass them as an array: np.array(x)"
+    )
 
 
 def may_be_static(value: Any, *, is_index: bool = True) -> bool:

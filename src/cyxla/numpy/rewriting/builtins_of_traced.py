@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -11,7 +12,15 @@ import numpy as np
 
 from cyxla.numpy.rewriting import classes_of_traced, texts_of_traced
 from cyxla.numpy.rewriting.decimals import rounded_decimal
-from cyxla.numpy.rewriting.iterables import TracedRange, enumerated, zipped
+from cyxla.numpy.rewriting.iterables import (
+    TracedRange,
+    backwards,
+    combinations,
+    enumerated,
+    indexed_elements,
+    indices,
+    zipped,
+)
 from cyxla.numpy.tracing.classes import is_number
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.sized_array import SizedArray
@@ -244,7 +253,8 @@ def _round(value: Any, *digits: Any, **keyword: Any) -> Any:
 SUBSTITUTES: dict[Callable[..., Any], Callable[..., Any]] = {
     range: _range, int: _int, float: _float, complex: _complex, bool: _bool, len: _len,
     max: _extremum(max, lambda a, b: a > b), min: _extremum(min, lambda a, b: a < b), sum: _sum, round: _round,
-    enumerate: enumerated, zip: zipped, math.log: _log,
+    enumerate: enumerated, zip: zipped, reversed: backwards, itertools.product: combinations, np.ndindex: indices,
+    np.ndenumerate: indexed_elements, math.log: _log,
     **{getattr(math, n): _math(getattr(math, n), getattr(np, f)) for n, f in _FLOAT_FUNCTIONS.items()},
     **{getattr(math, n): _rounded(getattr(math, n), getattr(np, f)) for n, f in _ROUNDING.items()},
     **{getattr(math, n): _tested(getattr(math, n), getattr(np, f)) for n, f in _TESTS.items()},

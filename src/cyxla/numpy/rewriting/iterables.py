@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import count
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count, product
+from math import prod
 from operator import index
 from typing import Any, NamedTuple
 
@@ -132,6 +133,111 @@ class Enumerated:
         return zip(count(self.start), self.values, strict=False)
 
 
+class Indices:
+    """Indices of all elements of an array, in row-major order.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Sizes of the array.
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+
+    def __iter__(self) -> Iterator[Any]:
+        return product(*map(range, self.shape))
+
+    def element(self, number: Any) -> tuple[Any, ...]:
+        """Return an index by its number."""
+        found: list[Any] = []
+        for k, size in reversed(list(enumerate(self.shape))):
+            found.append(number % size if k else number)
+            number = number // size
+        return tuple(found[::-1])
+
+
+class IndexedElements(Indices):
+    """Indices of all elements of a traced array, each with its element."""
+
+    def __init__(self, values: Any) -> None:
+        super().__init__(values.shape)
+        self.values = values
+
+    def __iter__(self) -> Iterator[Any]:
+        return ((index, self.values[index]) for index in super().__iter__())
+
+    def element(self, number: Any) -> Any:
+        """Return an index and its element by their number."""
+        index = super().element(number)
+        return index, self.values[index]
+
+
+class Combinations:
+    """Combinations of the elements of several iterables, as `itertools.product` makes them."""
+
+    def __init__(self, parts: Sequence[Any]) -> None:
+        self.parts = parts
+
+    def __iter__(self) -> Iterator[Any]:
+        return product(*self.parts)
+
+    def source(self) -> Source | None:
+        """Return the combinations by number; None if an iterable has no known length."""
+        sources = [s for s in map(source_of, self.parts) if s is not None and not is_traced(s.length)]
+        if len(sources) < len(self.parts):
+            return None
+        places = Indices(tuple([s.length for s in sources]))
+
+        def element(number: Any) -> tuple[Any, ...]:
+            return tuple([s.element(k) for s, k in zip(sources, places.element(number), strict=True)])
+
+        count = prod(places.shape)
+        return Source(count, element, count)
+
+
+class Backwards:
+    """An iterable from its end to its beginning."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+    def __iter__(self) -> Iterator[Any]:
+        source = source_of(self.values)
+        assert source is not None
+        return (source.element(k) for k in range(index(source.length) - 1, -1, -1))
+
+    def source(self) -> Source | None:
+        """Return the elements by number."""
+        inner = source_of(self.values)
+        return inner and Source(inner.length, lambda n: inner.element(inner.length - 1 - n), inner.bound)
+
+
+def indices(*shape: Any) -> Any:
+    """Iterate over the indices of an array, as `numpy.ndindex` does."""
+    sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+    if not all(type(n) is int and n >= 0 for n in sizes):
+        return np.ndindex(*shape)
+    return Indices(tuple(sizes))
+
+
+def indexed_elements(values: Any) -> Any:
+    """Iterate over indices and elements, as `numpy.ndenumerate` does."""
+    return IndexedElements(values) if is_traced(values) and isinstance(values, TracedArray) else np.ndenumerate(values)
+
+
+def combinations(*parts: Any, repeat: int = 1) -> Any:
+    """Iterate over combinations of elements, as `itertools.product` does."""
+    if not parts or repeat != 1 or not all(map(_is_source, parts)):
+        return product(*parts, repeat=repeat)
+    return Combinations(parts)
+
+
+def backwards(values: Any) -> Any:
+    """Iterate from the end to the beginning, as `reversed` does."""
+    return Backwards(values) if isinstance(values, (TracedRange, TracedArray, SizedArray)) else reversed(values)
+
+
 def zipped(*parts: Any, strict: bool = False) -> Any:
     """Iterate over several iterables together, as `zip` does."""
     if strict or not parts or not any(map(_is_source, parts)):
@@ -145,7 +251,12 @@ def enumerated(values: Any, start: Any = 0) -> Any:
 
 
 def _is_source(value: Any) -> bool:
-    return isinstance(value, (range, TracedRange, Zipped, Enumerated, TracedArray, SizedArray, np.ndarray))
+    return isinstance(value, _SOURCES)
+
+
+_SOURCES = (
+    range, TracedRange, Zipped, Enumerated, Indices, Combinations, Backwards, TracedArray, SizedArray, np.ndarray,
+)  # fmt: skip
 
 
 def source_of(value: Any) -> Source | None:
@@ -163,7 +274,10 @@ def source_of(value: Any) -> Source | None:
         return inner and Source(inner.length, lambda n: (n + value.start, inner.element(n)), inner.bound)
     if isinstance(value, Zipped):
         return _source_of_zipped(value)
-    return None
+    if isinstance(value, Indices):
+        count = prod(value.shape)
+        return Source(count, value.element, count)
+    return value.source() if isinstance(value, (Combinations, Backwards)) else None
 
 
 def _affine(start: int, step: int, number: Any) -> Any:

@@ -8,7 +8,8 @@ from cyxla.errors import LongTraceWarning, TraceError
 from cyxla.numpy.tracing.trace import Trace, current, user_line, warn_user
 
 WARN_ABOVE = 200  # instructions that one line makes in an unrolled loop
-MOST = 20_000  # instructions of an unrolled loop
+MOST = 8000  # instructions of an unrolled loop
+MOST_ITERATIONS = 20_000  # of all loops that Python runs while tracing
 
 
 class Unrolling:
@@ -28,6 +29,13 @@ class Unrolling:
             self._first = _count(trace)
             self._line = user_line()
         self.count += 1
+        if trace is not None:
+            trace.program.iterations += 1
+            if trace.program.iterations > MOST_ITERATIONS:
+                raise TraceError(
+                    f"loops that are no loops of the program have made {MOST_ITERATIONS} iterations, and go on",
+                    where=user_line(), hint="use loops over ranges and arrays, whose state is arrays and numbers",
+                )  # fmt: skip
         if self.size > MOST:
             raise TraceError(
                 f"a loop has made {self.size} operations in {self.count} iterations, and goes on", where=user_line()

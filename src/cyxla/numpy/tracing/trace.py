@@ -39,6 +39,7 @@ _INTERNAL = (
 )  # fmt: skip
 _COMPILED = ("numpy/", "scipy/", "pyx/cyxla")  # Cython names frames of compiled modules by the source path of the build
 _UNSUPPORTED_KINDS = "OSUTMmVgG"  # NumPy's type characters without an HLO element type
+MOST_INSTRUCTIONS = 20_000  # of one trace
 _MIN_UNIFORM = 16  # least number of elements for which an array of equal numbers becomes a broadcast of a scalar
 _LOCAL = threading.local()
 _asarray: Any = np.asarray  # NumPy's own function; `np.asarray` is replaced while tracing
@@ -125,6 +126,8 @@ class Program:
         Number of instructions before each write to an argument; -1 for one in a loop or branch.
     prints : bool
         Whether runs print what the user's program does.
+    iterations : int
+        Number of iterations of loops that Python has run while tracing.
     """
 
     checks: list[Check] = field(default_factory=list)
@@ -138,6 +141,7 @@ class Program:
     outside: Any = None
     writes: list[int] = field(default_factory=list)
     prints: bool = False
+    iterations: int = 0
 
     @contextlib.contextmanager
     def bounds_mode(self, bounds: str) -> Iterator[None]:
@@ -228,6 +232,21 @@ class WriteLog:
         """Give all arrays the values that they had before."""
         for array, op in self._saved.values():
             array.root_op = op
+
+
+def require_few_instructions(count: int) -> None:
+    """Refuse to go on with a function that makes too many operations.
+
+    Raises
+    ------
+    TraceError
+        The trace has more than `MOST_INSTRUCTIONS` instructions.
+    """
+    if count > MOST_INSTRUCTIONS:
+        raise TraceError(
+            f"the function has made more than {MOST_INSTRUCTIONS} operations, and goes on", where=user_line(),
+            hint="use functions of whole arrays, or loops over ranges and arrays",
+        )  # fmt: skip
 
 
 class Trace:

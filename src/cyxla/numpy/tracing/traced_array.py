@@ -81,6 +81,8 @@ class TracedArray:
         rank0: Rank0 = Rank0.SCALAR,
     ) -> None:  # fmt: skip
         op.shape  # noqa: B018 - raises if the operation could not be made
+        if op.builder.instruction_count > _trace.MOST_INSTRUCTIONS:
+            _trace.require_few_instructions(op.builder.instruction_count)
         self._op = op
         self._view: View | None = None
         self.weak = weak

@@ -1,0 +1,134 @@
+"""Loops over indices, combinations and reversed iterables become loops of the program."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import cyxla
+from cyxla.errors import FallbackWarning, TraceError
+
+X = np.random.default_rng(0).random((30, 20))
+
+
+def all_indices(x):
+    y = np.zeros(x.shape)
+    for i in np.ndindex(x.shape):
+        y[i] = x[i] * i[0] + i[1]
+    return y
+
+
+def neighbours(x):
+    count = np.zeros(x.shape, int)
+    for i, j in np.ndindex(*x.shape):
+        for di, dj in np.ndindex(3, 3):
+            count[i, j] += x[(i + di - 1) % x.shape[0], (j + dj - 1) % x.shape[1]] <= x[i, j]
+    return count
+
+
+def rows(x):
+    sums = np.empty(x.shape[0])
+    for (i,) in np.ndindex(x.shape[:1]):
+        sums[i] = x[i].sum()
+    return sums
+
+
+def elements(x):
+    total, y = 0.0, np.zeros_like(x)
+    for (i, j), v in np.ndenumerate(x):
+        total += v * i
+        y[i, j] = v - total
+    return total, y
+
+
+def pairs(x):
+    total = 0.0
+    for i, j in itertools.product(range(x.shape[0]), range(x.shape[1])):
+        total += x[i, j] / (i + j + 1)
+    return total
+
+
+def backwards(x):
+    total = 0.0
+    for i in reversed(range(x.shape[0])):
+        total = total * 0.5 + x[i, 0]
+    for row in reversed(x):
+        total = total * 0.25 + row[1]
+    return total
+
+
+def numbered(x):
+    total = 0.0
+    for k, (i, row) in enumerate(zip(np.ndindex(x.shape[0]), x, strict=True)):
+        total += row[0] * k + i[0]
+    return total
+
+
+def known(x):
+    no_elements = [i for i in np.ndindex((0, 3))]
+    return [i * j for i, j in itertools.product(range(3), [1, 2])], no_elements, list(np.ndindex(2, 2)), x[0, 0]
+
+
+def traced_bound(x, n):
+    total = 0.0
+    for i in reversed(range(n)):
+        total = total * 0.5 + x[i, 0]
+    return total
+
+
+@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
+@pytest.mark.parametrize(
+    "function", [all_indices, neighbours, rows, elements, pairs, backwards, numbered, known, traced_bound]
+)
+def test_results(function, platform):
+    args = (X, 20) if function is traced_bound else (X,)
+    got = cyxla.jit(function, platform=platform)(*args)
+    np.testing.assert_equal(type(got), type(function(*args)))
+    for one, other in (
+        zip(np.atleast_1d(got), np.atleast_1d(function(*args)), strict=True)
+        if isinstance(got, np.ndarray | float)
+        else zip(got, function(*args), strict=True)
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+@pytest.mark.parametrize("function", [all_indices, neighbours, rows, elements, pairs, backwards])
+def test_programs_do_not_grow_with_the_data(function):
+    sizes = [len(cyxla.jit(function).lower(cyxla.spec((n, 20))).computations) for n in (30, 300)]
+    assert sizes[0] == sizes[1]
+
+
+def many_iterations(n):
+    found, k = [], 0
+    while k < n:
+        k += 1
+        if k % 1000 == 0:
+            found.append(k)
+    return found
+
+
+def many_operations(x):
+    return np.array([np.sin(x[k]) * k + x[-k] for k in range(len(x))])
+
+
+def long_list(values):
+    values[0], values[-1] = values[-1], values[0]
+    return values[1]
+
+
+LONG = {
+    "iterations": (many_iterations, (30_000,), "iterations"),
+    "operations": (many_operations, (np.ones(6000),), "operations"),
+    "numbers": (long_list, ([*range(3000)],), "numbers"),
+    "nested numbers": (lambda m: m[0][1], ([[1.0] * 60 for _ in range(60)],), "numbers"),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_long_traces_are_given_up(name):
+    function, args, message = LONG[name]
+    with pytest.raises(TraceError, match=message):
+        cyxla.jit(function, static=("n",) if name == "iterations" else (), platform="interpreter")(*args)
+    f = cyxla.jit(function, static=("n",) if name == "iterations" else (), platform="interpreter", fallback="numpy")
+    with pytest.warns(FallbackWarning, match=message):
+        np.testing.assert_array_equal(f(*args), function(*args))

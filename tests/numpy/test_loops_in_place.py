@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 import cyxla
 from cyxla import cond, fori_loop, while_loop
@@ -406,3 +408,46 @@ def _set(v, i):
 def _set_many(v, n):
     v[3 : 3 + n] = 1
     return v
+
+
+def _inner(s, i, j):
+    s[i][1:-1] = s[j][1:-1] * 0.5 + 1
+
+
+def _all(s, i, j):
+    s[i][:] = s[j]
+
+
+def _constant(s, i, j):
+    s[i][:] = j
+
+
+def _add(s, i, j):
+    s[i][:] += s[j][::-1] * 0.5
+
+
+def _mask(s, i, j):
+    s[i][:] = np.where(s[j] > 0.5, s[j], -s[i])
+
+
+_STATEMENTS = st.tuples(
+    st.sampled_from([_inner, _all, _constant, _add, _mask]), st.integers(0, 2), st.integers(0, 2)
+)  # fmt: skip
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.lists(_STATEMENTS, min_size=2, max_size=5))
+@example([(_inner, 1, 0), (_all, 0, 1), (_constant, 1, 0)])  # the old place of an update is filled
+def test_arrays_of_a_loop_take_the_places_of_others(statements):
+    def function(a, b, c):
+        s = (a, b, c)
+        for _ in range(20):
+            for statement, i, j in statements:
+                statement(s, i, j)
+
+    want = [np.linspace(0, k + 1, 3000) for k in range(3)]
+    got = [x.copy() for x in want]
+    function(*want)
+    cyxla.jit(function)(*got)
+    for one, other in zip(got, want, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)

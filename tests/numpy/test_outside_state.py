@@ -478,3 +478,17 @@ def test_numbers_that_change_are_compiled_once():
         globals()["RATE"] = rate
         np.testing.assert_array_equal(f(X), X * rate)
     assert f.cache_info().misses == 2
+
+
+def test_numbers_in_tuples_are_told_apart():
+    steps = [(0, 1), (1, 2), (2, 0)]
+
+    def run(x):
+        parts = [x, x * 2, x * 3]
+        for i, j in steps:
+            parts[i] = parts[j] + i
+        return parts
+
+    f = cyxla.jit(run, platform="interpreter")
+    for one, other in zip(f(np.ones(3)), run(np.ones(3)), strict=True):
+        np.testing.assert_array_equal(one, other)

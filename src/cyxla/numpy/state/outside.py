@@ -261,14 +261,18 @@ class OutsideValues:
         named = type(value) is not tuple
         nodes.append((Node.NAMED if named else Node.TUPLE, len(value), 0, type(value), None))
         self._objects[id(value)] = (value, path)
-        parts = [
-            self._convert(v, path if _is_plain(v) else self.path_to(value, Source.ITEM, k, f"[{k}]"), nodes)
-            for k, v in enumerate(value)
-        ]
+        parts = [self._convert(v, self._path_in_tuple(value, path, k, v), nodes) for k, v in enumerate(value)]
         del self._objects[id(value)]
         if all(a is b for a, b in zip(parts, value, strict=True)):
             return value
         return type(value)(*parts) if named else tuple(parts)
+
+    def _path_in_tuple(self, value: Any, path: Path, k: int, part: Any) -> Path:
+        """Return the path to a part of a tuple; values that are compared with the tuple need a name alone."""
+        step = f"[{k}]"
+        if _is_plain(part):
+            return path._replace(text=f"{path.text}{step}")
+        return self.path_to(value, Source.ITEM, k, step)
 
     def _array(self, value: Any, path: Path, nodes: list[Any]) -> Any:
         dtype = value.dtype if value.dtype.isnative else value.dtype.newbyteorder("=")

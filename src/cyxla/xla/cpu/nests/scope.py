@@ -158,8 +158,14 @@ class Scope:
 
     def take(self, value: Value, statement: Statement, *, shared: bool = False) -> Array:
         """Return an array with the elements of a value that a statement may overwrite, a copy if it has to be."""
-        array = self.array(value)
-        return array if self.is_free(value, statement) and not shared else self.copy_of(array)
+        if shared or not self.is_free(value, statement):
+            return self.copy_of(self.array(value))
+        return self._given_up(value)
+
+    def _given_up(self, value: Value) -> Array:
+        """Return the array of a value for another one, which alone may be overwritten from now on."""
+        self.owned.discard(value)
+        return self.array(value)
 
     def copy_of(self, array: Array) -> Array:
         """Return a copy of an array."""
@@ -189,7 +195,7 @@ class Scope:
         if old is None or not self.is_free(old, statement):
             target = self.state.new_array(value.shape.dtype, value.shape.size)
         else:
-            target = self.array(old)
+            target = self._given_up(old)
         self.cost += self.writer.fill(statement.ins, target)
         self.define(value, target)
 

@@ -60,6 +60,44 @@ LEFT = {
     "large float": (lambda x: int(x * 1e30), 2.5),
 }  # fmt: skip
 
+
+def zero_or_sum(x):
+    y = 0
+    if x.sum() > 0:
+        y = x.sum()
+    return y
+
+
+def sorted_pair(a, b):
+    if a > b:
+        a, b = b, a
+    return a, b
+
+
+def scaled(x, n):
+    y = 0
+    if x > 0:
+        y = x
+    return n + y, y * 2.0, np.exp(y + n)
+
+
+def positive_part(x):
+    out = np.zeros(len(x))
+    for i in range(len(x)):
+        out[i] = max(0, x[i])
+    return out
+
+
+# function, and arguments of several calls: the class of a result depends on which of two numbers it is
+MIXED = {
+    "min and max": (lambda a, b: (min(a, b), max(a, b)), [(1, 2.5), (3, 2.5), (2.0, 2), (1, 1.0)]),
+    "of a scalar": (lambda x: (min([-20, x.min()]), max([20, x.max()])), [(X,), (X * 100,)]),
+    "swap": (sorted_pair, [(3, 2.5), (1, 2.5), (3.5, 1)]), "branch": (zero_or_sum, [(X,), (-X,)]),
+    "conditional expression": (lambda x: 0 if x < 0 else x, [(1.5,), (-1.5,), (2.5,)]),
+    "operand": (scaled, [(1.5, N), (-1.5, N)]), "elements": (positive_part, [(X,), (-X,)]),
+}  # fmt: skip
+
+
 # arguments that no program can take
 UNSUPPORTED = {
     "set": (lambda s, x: x * len(s), {1, 2}, X), "objects": (lambda a: a * 2, np.array([1, 2.5], dtype=object)),
@@ -97,6 +135,18 @@ def test_plain_function_runs(name, platform):
             assert outcome(f, args) == outcome(function, args)
         with pytest.raises((OverflowError, ZeroDivisionError)):
             cyxla.jit(function, platform=platform, fallback="error")(*args)
+
+
+@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
+@pytest.mark.parametrize("name", MIXED)
+def test_numbers_of_two_classes(name, platform):
+    function, calls = MIXED[name]
+    f = cyxla.jit(function, platform=platform, fallback="numpy")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for args in calls:
+            assert outcome(f, args) == outcome(function, args)
+    assert f.cache_info().misses <= len(calls)
 
 
 @pytest.mark.parametrize("name", UNSUPPORTED)

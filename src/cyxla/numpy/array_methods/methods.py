@@ -12,6 +12,7 @@ from cyxla.numpy.array_methods import bitcast, number_methods, python_numbers
 from cyxla.numpy.array_methods.flat_array import flat, set_flat
 from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.deferred_array import DeferredArray, defer_ufunc, has_element_type
+from cyxla.numpy.tracing.doubts import pass_on
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.registry import implementation_of
 from cyxla.numpy.tracing.result_layout import set_order
@@ -58,7 +59,9 @@ def _apply_operator(ufunc: np.ufunc, *operands: Any) -> Any:
         return deferred
     kinds = [python_numbers.kind_of(o) for o in operands]
     if None in kinds:
-        return implementation_of(ufunc)(*operands) if ufunc.signature is not None else call(ufunc, operands)
+        made = implementation_of(ufunc)(*operands) if ufunc.signature is not None else call(ufunc, operands)
+        pass_on(operands, made if isinstance(made, tuple) else (made,))
+        return made
     operands = tuple(python_numbers.without_bools(ufunc, operands, kinds))
     if ufunc is _BINARY["pow"]:
         result = python_numbers.power(lambda *values: call(ufunc, values), *operands)
@@ -69,6 +72,8 @@ def _apply_operator(ufunc: np.ufunc, *operands: Any) -> Any:
         value.rank0 = Rank0.PYTHON
         weak = {"i": int, "f": float, "c": complex}.get(value.dtype.kind)
         value.weak = None if ufunc in _COMPARISONS.values() else weak
+    if ufunc not in _COMPARISONS.values():
+        pass_on(operands, result if isinstance(result, tuple) else (result,))
     return result
 
 

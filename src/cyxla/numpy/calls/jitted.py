@@ -495,6 +495,7 @@ class Jitted(Dispatcher, Generic[P, R]):
             return lower(
                 self.name, partial(call.apply, function), call.specs, call.names, self.bounds,
                 keep_order=keep_order, open_sizes=open_sizes, environment=environment,
+                exact_classes=guarded and self._may_run_plainly(),
             )  # fmt: skip
 
     def _options(self, call: Call, lowered: Lowered) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from cyxla.numpy.state.guards import Guards
 from cyxla.numpy.state.names import guard_names
 from cyxla.numpy.state.outside import OutsideValues, Path
 from cyxla.numpy.tracing.containers import ARGUMENT, LEAF, Tree, flatten, kind_of, paths, register_kind
+from cyxla.numpy.tracing.doubts import leave as leave_for_doubt
 from cyxla.numpy.tracing.eigenvalue_results import real_if_zero
 from cyxla.numpy.tracing.memory_layout import dense
 from cyxla.numpy.tracing.needed_values import NeededValue
@@ -238,6 +239,7 @@ def lower(
     keep_order: bool = False,
     open_sizes: OpenSizes | None = None,
     environment: Environment | None = None,
+    exact_classes: bool = False,
 ) -> Lowered:
     """Trace a function.
 
@@ -260,11 +262,13 @@ def lower(
         Dimensions of run-time size. The program then takes arguments padded to the bounds, and after them the sizes.
     environment : Environment, optional
         Values from outside; without it, they are constants.
+    exact_classes : bool
+        See `Program`.
     """
     if not keep_order:
         leaves = [replace(leaf, axes=None) if isinstance(leaf, Spec) else leaf for leaf in leaves]
     trace = Trace(name)
-    trace.program.bounds = bounds
+    trace.program.bounds, trace.program.exact_classes = bounds, exact_classes
     outside = None if environment is None else environment.values(trace)
     trace.program.outside = outside
     with tracing(trace):
@@ -297,6 +301,9 @@ def lower(
         input_axes += [] if outside is None else [h.axes for h in outside.hidden]
         writes = tuple([k for k, i in enumerate(inputs) if i.is_written()])
         values += [_permuted(inputs[k].new_value(), input_axes[k]) for k in writes]
+        for array in arrays:
+            if array.doubt is not None:
+                leave_for_doubt(trace, trace.capture(array.doubt))
         failure = trace.failure()
         if trace.program.prints and trace.program.catches:  # the plain function may have to run after a run has printed
             raise TraceError(

@@ -28,6 +28,7 @@ from cyxla.numpy.rewriting.sharing import refuse_sharing
 from cyxla.numpy.rewriting.unbound import Unbound
 from cyxla.numpy.tracing.bodies import Body, inline, record_body
 from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.doubts import note_doubt
 from cyxla.numpy.tracing.handlers import is_in_try_block
 from cyxla.numpy.tracing.promotion import Kind, dtype_of
 from cyxla.numpy.tracing.trace import current, require_current, resumed, user_line
@@ -96,15 +97,16 @@ class TracedBranch:
         failed = 0 if one.has_failed else 1 if other.has_failed else None
         arrays = list({id(a): a for s in self._sides for a in s.part.log.arrays}.values())
         pairs = zip(self._names, one.values, other.values, strict=True)
-        joined = [_Joined(name, (a, b), failed) for name, a, b in pairs]
-        objects = self._changed_objects(failed)
+        test = value_of(self._test)
+        joined = [_Joined(name, (a, b), failed, test) for name, a, b in pairs]
+        objects = self._changed_objects(failed, test)
         joined += [j for o in objects for j in o.values.values()]
         kinds: list[Kind] = [k for j in joined for k in j.kinds] + [a.dtype for a in arrays]
         bodies = [
             s.part.body([*[op for j in joined for op in j.ops(k, s.part)], *[s.value_of(a) for a in arrays]])
             for k, s in enumerate(self._sides)
         ]
-        results = _emit(bodies, kinds, value_of(self._test))
+        results = _emit(bodies, kinds, test)
         count = len(results) - len(arrays)
         for array, result in zip(arrays, results[count:], strict=True):
             array.overwrite(result)
@@ -115,14 +117,14 @@ class TracedBranch:
             o.apply({key: next(taken) for key in o.values})
         return tuple(after[: len(self._names)])
 
-    def _changed_objects(self, failed: int | None) -> list[_ChangedObject | _ChangedPlaces]:
+    def _changed_objects(self, failed: int | None, test: XlaOp) -> list[_ChangedObject | _ChangedPlaces]:
         """Return the objects that a side changes, and the values from outside."""
         changed = {key: value for s in self._sides for key, (value, _) in s.objects.items()}
         found: list[_ChangedObject | _ChangedPlaces] = [
-            _ChangedObject(value, self._sides, self._objects.before(value), failed) for value in changed.values()
+            _ChangedObject(value, self._sides, self._objects.before(value), failed, test) for value in changed.values()
         ]
         if any(s.places for s in self._sides):
-            found.append(_ChangedPlaces(self._objects, self._sides, failed))
+            found.append(_ChangedPlaces(self._objects, self._sides, failed, test))
         return found
 
 
@@ -180,7 +182,8 @@ class _Side:
 class _Joined:
     """Variable with its values after both sides."""
 
-    def __init__(self, name: str, values: tuple[_Value, _Value], failed: int | None) -> None:
+    def __init__(self, name: str, values: tuple[_Value, _Value], failed: int | None, test: XlaOp) -> None:
+        self._test, self._failed = test, failed is not None
         self.name, self._values = "the result" if name == VALUE else name, values
         self.kinds: list[Kind] = []
         self._same = values[0].value if failed is None else values[1 - failed].value
@@ -238,6 +241,8 @@ class _Joined:
         weak = kind if isinstance(kind, type) and kind is not bool else None
         rank0 = sides[0].rank0 if len({s.rank0 for s in sides}) == 1 else Rank0.SCALAR
         array = TracedArray(op, weak, rank0=rank0)
+        if not self._failed and len(sides) == 2:
+            note_doubt(array, self._test, *sides)
         outer = [v.outer[k] for v in self._values if v.leaves is not None]
         shared = [a for a in outer if a is not None]
         if shared:
@@ -248,7 +253,7 @@ class _Joined:
 class _ChangedObject:
     """Container, object or cell that a side changes."""
 
-    def __init__(self, value: Any, sides: Sequence[_Side], before: Contents, failed: int | None) -> None:
+    def __init__(self, value: Any, sides: Sequence[_Side], before: Contents, failed: int | None, test: XlaOp) -> None:
         self._object = value
         contents = [s.objects[id(value)][1] if id(value) in s.objects else before for s in sides]
         if failed is not None:
@@ -263,7 +268,10 @@ class _ChangedObject:
         keys = dict.fromkeys(k for s in sides for key, k in s.items if key == id(value))
         self.values = {
             k: _Joined(
-                f"an item of a {_text(value)}", (self._value(0, k, sides, held), self._value(1, k, sides, held)), failed
+                f"an item of a {_text(value)}",
+                (self._value(0, k, sides, held), self._value(1, k, sides, held)),
+                failed,
+                test,
             )
             for k in keys
         }
@@ -283,11 +291,11 @@ class _ChangedObject:
 class _ChangedPlaces:
     """Places outside of the function to which a side assigns."""
 
-    def __init__(self, objects: PythonState, sides: Sequence[_Side], failed: int | None) -> None:
+    def __init__(self, objects: PythonState, sides: Sequence[_Side], failed: int | None, test: XlaOp) -> None:
         self._objects = objects
         self._effects = {k: effect for s in sides for k, (effect, _) in s.places.items()}
         self.values = {
-            k: _Joined(effect.text, (self._value(k, sides[0]), self._value(k, sides[1])), failed)
+            k: _Joined(effect.text, (self._value(k, sides[0]), self._value(k, sides[1])), failed, test)
             for k, effect in self._effects.items()
         }
 

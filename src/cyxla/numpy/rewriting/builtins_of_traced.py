@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.numpy.array_methods.python_numbers import kind_of
 from cyxla.numpy.rewriting import classes_of_traced, texts_of_traced
 from cyxla.numpy.rewriting.decimals import rounded_decimal
 from cyxla.numpy.rewriting.iterables import (
@@ -23,6 +24,8 @@ from cyxla.numpy.rewriting.iterables import (
 )
 from cyxla.numpy.tracing.classes import is_number
 from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.doubts import note_doubt
+from cyxla.numpy.tracing.promotion import WEAK_DTYPES
 from cyxla.numpy.tracing.sized_array import SizedArray
 from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, traced, value_of
@@ -141,12 +144,16 @@ def select(test: Any, first: Any, second: Any) -> Any:
     if not (isinstance(test, TracedArray) and test.known is None):
         return first if test else second
     one, other = as_traced(first), as_traced(second)
-    result = _np.where(truth(test), one, other)
-    weak = one.weak if one.weak is other.weak else None
-    if weak is not None:
-        return traced(convert(value_of(result), _PYTHON_DTYPES[weak]), weak)
-    kind = Rank0.PYTHON if one.rank0 is other.rank0 is Rank0.PYTHON else Rank0.SCALAR
-    return TracedArray(value_of(result), rank0=kind)
+    condition = truth(test)
+    result = _np.where(condition, one, other)
+    kinds = {kind_of(one), kind_of(other)}
+    if None not in kinds and kinds != {bool}:
+        weak = max(kinds, key=list(WEAK_DTYPES).index)
+        chosen = traced(convert(value_of(result), _PYTHON_DTYPES[weak]), weak)
+    else:
+        chosen = TracedArray(value_of(result), rank0=Rank0.PYTHON if kinds == {bool} else Rank0.SCALAR)
+    note_doubt(chosen, value_of(condition), first, second)
+    return chosen
 
 
 def _sum(values: Any, start: Any = 0) -> Any:

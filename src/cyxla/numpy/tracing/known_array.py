@@ -52,6 +52,7 @@ class KnownArray(TracedArray):
         self._children: list[weakref.ref[KnownArray]] = []
         self.weak = None
         self.rank0 = Rank0.ARRAY
+        self.doubt = None
         contiguous = values.flags.c_contiguous
         self._memory = None if contiguous else memory_of(values.shape, values.dtype, values.strides)
         self.origin = ""

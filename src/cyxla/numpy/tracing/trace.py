@@ -128,6 +128,8 @@ class Program:
         Whether runs print what the user's program does.
     iterations : int
         Number of iterations of loops that Python has run while tracing.
+    exact_classes : bool
+        Whether numbers of one dtype may not differ in their class, such as `float` and ``np.float64``.
     """
 
     checks: list[Check] = field(default_factory=list)
@@ -142,6 +144,7 @@ class Program:
     writes: list[int] = field(default_factory=list)
     prints: bool = False
     iterations: int = 0
+    exact_classes: bool = False
 
     @contextlib.contextmanager
     def bounds_mode(self, bounds: str) -> Iterator[None]:

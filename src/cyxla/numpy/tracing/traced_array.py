@@ -71,9 +71,14 @@ class TracedArray:
         Python's `int`, `float` or `complex` for a weakly typed number.
     rank0 : Rank0
         Kind of a 0-d result that NumPy would return.
+
+    Attributes
+    ----------
+    doubt : XlaOp, optional
+        pred[], whether a run gives a number another class in Python, such as an int that stands beside a float.
     """
 
-    __slots__ = ("__weakref__", "_memory", "_op", "_view", "origin", "owner", "rank0", "weak")
+    __slots__ = ("__weakref__", "_memory", "_op", "_view", "doubt", "origin", "owner", "rank0", "weak")
     __array_priority__ = 1000.0
 
     def __init__(
@@ -87,6 +92,7 @@ class TracedArray:
         self._view: View | None = None
         self.weak = weak
         self.rank0 = rank0
+        self.doubt: XlaOp | None = None
         self._memory = memory
         self.origin = origin
         self.owner: Trace | None = _trace.current()

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.array_methods.python_numbers import kind_of
-from cyxla.numpy.rewriting import classes_of_traced, texts_of_traced
+from cyxla.numpy.rewriting import classes_of_traced, reductions_of_traced, texts_of_traced
+from cyxla.numpy.rewriting.choices import truth
 from cyxla.numpy.rewriting.decimals import rounded_decimal
 from cyxla.numpy.rewriting.iterables import (
     TracedRange,
@@ -20,23 +20,18 @@ from cyxla.numpy.rewriting.iterables import (
     enumerated,
     indexed_elements,
     indices,
+    repeated,
     zipped,
 )
 from cyxla.numpy.tracing.classes import is_number
 from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.doubts import note_doubt
-from cyxla.numpy.tracing.promotion import WEAK_DTYPES
 from cyxla.numpy.tracing.sized_array import SizedArray
 from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, traced, value_of
-from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.xla.hlo.builder import functions as xla
 
 _np: Any = np  # its functions dispatch to this package
 _PYTHON_DTYPES = {int: np.dtype(np.int64), float: np.dtype(np.float64), complex: np.dtype(np.complex128)}
-
-_AMBIGUOUS = "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
-_EMPTY = "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not empty."
 
 
 def _is_number(value: Any) -> bool:
@@ -48,20 +43,6 @@ def python_number(value: Any, kind: type) -> TracedArray:
     """Convert a traced number to a Python number of a class, as ``int(x)`` and ``float(x)`` do."""
     op = xla.reshape(value_of(value), ())
     return traced(convert(op, _PYTHON_DTYPES[kind]), kind)
-
-
-def truth(value: Any) -> TracedArray:
-    """Return the truth of a traced number.
-
-    Raises
-    ------
-    ValueError
-        The value is an array of more than one element, or of none.
-    """
-    array = as_traced(value)
-    if array.size != 1:
-        raise ValueError(_AMBIGUOUS if array.size else _EMPTY)
-    return TracedArray(convert(xla.reshape(value_of(array), ()), np.dtype(bool)), rank0=Rank0.PYTHON)
 
 
 def _range(*bounds: Any) -> Any:
@@ -124,46 +105,6 @@ def _len(value: Any) -> Any:
     if isinstance(value, TracedRange):
         return value.length
     return len(value)
-
-
-def _extremum(original: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    def substitute(*args: Any, **kwargs: Any) -> Any:
-        values = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple, TracedArray)) else list(args)
-        if kwargs or len(values) < 2 or not any(map(_is_number, values)):
-            return original(*args, **kwargs)
-        best = values[0]
-        for value in values[1:]:
-            best = select(better(value, best), value, best)
-        return best
-
-    return substitute
-
-
-def select(test: Any, first: Any, second: Any) -> Any:
-    """Return the first of two numbers if a condition holds, else the second; both are evaluated."""
-    if not (isinstance(test, TracedArray) and test.known is None):
-        return first if test else second
-    one, other = as_traced(first), as_traced(second)
-    condition = truth(test)
-    result = _np.where(condition, one, other)
-    kinds = {kind_of(one), kind_of(other)}
-    if None not in kinds and kinds != {bool}:
-        weak = max(kinds, key=list(WEAK_DTYPES).index)
-        chosen = traced(convert(value_of(result), _PYTHON_DTYPES[weak]), weak)
-    else:
-        chosen = TracedArray(value_of(result), rank0=Rank0.PYTHON if kinds == {bool} else Rank0.SCALAR)
-    note_doubt(chosen, value_of(condition), first, second)
-    return chosen
-
-
-def _sum(values: Any, start: Any = 0) -> Any:
-    is_long = isinstance(values, TracedArray) and values.known is None and values.ndim == 1
-    if is_long and start == 0 and len(values) > _MAX_UNROLLED_SUM and values.dtype.kind in "biu":
-        return values.sum()
-    return sum(values, start)
-
-
-_MAX_UNROLLED_SUM = 16
 
 
 # -- the module math: results are Python floats, and errors are those of the domain
@@ -234,6 +175,24 @@ def _log(value: Any, *base: Any) -> Any:
     return natural(value) / natural(*base) if base else natural(value)
 
 
+def _isclose(a: Any, b: Any, *, rel_tol: Any = 1e-9, abs_tol: Any = 0.0) -> Any:
+    if not any(map(_is_number, (a, b, rel_tol, abs_tol))):
+        return math.isclose(a, b, rel_tol=rel_tol, abs_tol=abs_tol)
+    x, y = _real(a), _real(b)
+    distance = _np.abs(x - y)
+    allowed = _np.maximum(_np.maximum(_np.abs(x), _np.abs(y)) * rel_tol, abs_tol)
+    return truth(_np.logical_or(x == y, _np.logical_and(distance <= allowed, _np.isfinite(distance))))
+
+
+def _modf(value: Any) -> Any:
+    if not _is_number(value):
+        return math.modf(value)
+    x = _real(value)
+    whole = _np.trunc(x)
+    fraction = _np.where(_np.isinf(x), 0.0, x - whole)
+    return _real(_np.copysign(fraction, x)), _real(whole)
+
+
 _SAME_NAMES = (
     "sqrt exp expm1 exp2 log2 log10 log1p sin cos tan sinh cosh tanh fabs hypot copysign cbrt degrees radians fmod"
 )
@@ -259,11 +218,12 @@ def _round(value: Any, *digits: Any, **keyword: Any) -> Any:
 
 SUBSTITUTES: dict[Callable[..., Any], Callable[..., Any]] = {
     range: _range, int: _int, float: _float, complex: _complex, bool: _bool, len: _len,
-    max: _extremum(max, lambda a, b: a > b), min: _extremum(min, lambda a, b: a < b), sum: _sum, round: _round,
-    enumerate: enumerated, zip: zipped, reversed: backwards, itertools.product: combinations, np.ndindex: indices,
+    round: _round, math.isclose: _isclose, math.modf: _modf,
+    enumerate: enumerated, zip: zipped, reversed: backwards, itertools.product: combinations,
+    itertools.repeat: repeated, np.ndindex: indices,
     np.ndenumerate: indexed_elements, math.log: _log,
     **{getattr(math, n): _math(getattr(math, n), getattr(np, f)) for n, f in _FLOAT_FUNCTIONS.items()},
     **{getattr(math, n): _rounded(getattr(math, n), getattr(np, f)) for n, f in _ROUNDING.items()},
     **{getattr(math, n): _tested(getattr(math, n), getattr(np, f)) for n, f in _TESTS.items()},
-    **classes_of_traced.SUBSTITUTES, **texts_of_traced.SUBSTITUTES,
+    **classes_of_traced.SUBSTITUTES, **reductions_of_traced.SUBSTITUTES, **texts_of_traced.SUBSTITUTES,
 }  # fmt: skip

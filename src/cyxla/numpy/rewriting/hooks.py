@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cyxla.errors import TraceError
-from cyxla.numpy.rewriting.builtins_of_traced import SUBSTITUTES, truth
+from cyxla.numpy.rewriting.builtins_of_traced import SUBSTITUTES
+from cyxla.numpy.rewriting.choices import truth
 from cyxla.numpy.rewriting.classes_of_traced import SUBSTITUTES_IN_SCOPE
 from cyxla.numpy.rewriting.known_branch import KnownBranch
 from cyxla.numpy.rewriting.known_conditions import is_static, needs_value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import count, product
+from itertools import count, product, repeat
 from math import prod
 from operator import index
 from typing import Any, NamedTuple
@@ -196,6 +196,30 @@ class Combinations:
         return Source(count, element, count)
 
 
+class Repeated:
+    """A value that is repeated.
+
+    Parameters
+    ----------
+    value : object
+        Value.
+    times : int or TracedArray
+        Number of repetitions.
+    """
+
+    def __init__(self, value: Any, times: Any) -> None:
+        self.value, self.times = value, times
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(repeat(self.value, index(self.times)))
+
+    def source(self) -> Source:
+        """Return the elements by number."""
+        inner = source_of(range(self.times) if not is_traced(self.times) else TracedRange.of(self.times))
+        assert inner is not None
+        return Source(inner.length, lambda n: self.value, inner.bound)
+
+
 class Backwards:
     """An iterable from its end to its beginning."""
 
@@ -233,6 +257,12 @@ def combinations(*parts: Any, repeat: int = 1) -> Any:
     return Combinations(parts)
 
 
+def repeated(value: Any, *times: Any) -> Any:
+    """Repeat a value, as `itertools.repeat` does."""
+    is_number = len(times) == 1 and (type(times[0]) is int or is_traced(times[0]))
+    return Repeated(value, times[0]) if is_number else repeat(value, *times)
+
+
 def backwards(values: Any) -> Any:
     """Iterate from the end to the beginning, as `reversed` does."""
     return Backwards(values) if isinstance(values, (TracedRange, TracedArray, SizedArray)) else reversed(values)
@@ -255,7 +285,8 @@ def _is_source(value: Any) -> bool:
 
 
 _SOURCES = (
-    range, TracedRange, Zipped, Enumerated, Indices, Combinations, Backwards, TracedArray, SizedArray, np.ndarray,
+    range, TracedRange, Zipped, Enumerated, Indices, Combinations, Backwards, Repeated, TracedArray, SizedArray,
+    np.ndarray,
 )  # fmt: skip
 
 
@@ -277,7 +308,7 @@ def source_of(value: Any) -> Source | None:
     if isinstance(value, Indices):
         count = prod(value.shape)
         return Source(count, value.element, count)
-    return value.source() if isinstance(value, (Combinations, Backwards)) else None
+    return value.source() if isinstance(value, (Combinations, Backwards, Repeated)) else None
 
 
 def _affine(start: int, step: int, number: Any) -> Any:

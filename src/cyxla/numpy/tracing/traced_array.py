@@ -29,6 +29,7 @@ from cyxla.xla.hlo.builder import functions as xla
 _USED_AS_INDEX = "be used as an index or a size"
 _USED_AS_CONDITION = "be used as a condition"
 _TO_INT = "be converted to an int"
+_HASHED = "be hashed, as for a key or a set"
 _TO_ARRAY = "be converted to a NumPy array"
 #: Operations for whose values a program may be specialised; a conversion to a float may be a write to another array.
 _SPECIALISING_OPERATIONS = frozenset({_USED_AS_INDEX, _USED_AS_CONDITION, _TO_INT, _TO_ARRAY})
@@ -313,6 +314,9 @@ class TracedArray:
         explained = _USER_OPERATION_ERRORS.get(user_operation())
         if explained is not None:
             operation, hint = explained
+            needed = self._needed_number()
+        elif operation == _HASHED:
+            needed = self._needed_number()
         elif operation in _SPECIALISING_OPERATIONS:
             needed = NeededValue(inputs_of(self._op), is_index=operation == _USED_AS_INDEX)
         if library:
@@ -325,6 +329,12 @@ class TracedArray:
         if _trace.is_raised_for_user():
             _trace.require_current().program.raised.append(error)
         raise error
+
+    def _needed_number(self) -> NeededValue | None:
+        """Return the need of a value that integers of the call decide; None if others take part."""
+        inputs = inputs_of(self._op) if self.ndim == 0 else None
+        candidates = _trace.require_current().program.python_integers
+        return NeededValue(inputs, is_index=True) if inputs and inputs <= candidates else None
 
     def _describe(self) -> str:
         origin = self.origin or _source_line_of(self._op)
@@ -357,7 +367,7 @@ class TracedArray:
         self._raise_no_value(_USED_AS_INDEX, f"{self._static_hint()}; cyxla.fori_loop takes traced bounds")
 
     def __hash__(self) -> NoReturn:
-        self._raise_no_value("be hashed, as for a key or a set", self._static_hint())
+        self._raise_no_value(_HASHED, self._static_hint())
 
     def item(self, *args: Any) -> NoReturn:
         """Raise `TraceError`."""

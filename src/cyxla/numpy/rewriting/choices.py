@@ -1,0 +1,50 @@
+"""Truth of traced numbers, and the choice between two of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyxla.numpy.array_methods.python_numbers import kind_of
+from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.doubts import note_doubt
+from cyxla.numpy.tracing.promotion import WEAK_DTYPES
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
+from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.xla.hlo.builder import functions as xla
+
+_np: Any = np  # its functions dispatch to this package
+_AMBIGUOUS = "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+_EMPTY = "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not empty."
+
+
+def truth(value: Any) -> TracedArray:
+    """Return the truth of a traced number.
+
+    Raises
+    ------
+    ValueError
+        The value is an array of more than one element, or of none.
+    """
+    array = as_traced(value)
+    if array.size != 1:
+        raise ValueError(_AMBIGUOUS if array.size else _EMPTY)
+    return TracedArray(convert(xla.reshape(value_of(array), ()), np.dtype(bool)), rank0=Rank0.PYTHON)
+
+
+def select(test: Any, first: Any, second: Any) -> Any:
+    """Return the first of two numbers if a condition holds, else the second; both are evaluated."""
+    if not (isinstance(test, TracedArray) and test.known is None):
+        return first if test else second
+    one, other = as_traced(first), as_traced(second)
+    condition = truth(test)
+    result = _np.where(condition, one, other)
+    kinds = {kind_of(one), kind_of(other)}
+    if None not in kinds and kinds != {bool}:
+        weak = max(kinds, key=list(WEAK_DTYPES).index)
+        chosen = traced(convert(value_of(result), WEAK_DTYPES[weak]), weak)
+    else:
+        chosen = TracedArray(value_of(result), rank0=Rank0.PYTHON if kinds == {bool} else Rank0.SCALAR)
+    note_doubt(chosen, value_of(condition), first, second)
+    return chosen

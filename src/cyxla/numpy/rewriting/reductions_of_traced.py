@@ -1,0 +1,126 @@
+"""Python's functions of iterables for traced numbers: `any`, `all`, `max`, `min`, `sum`, `sorted`, ``math.prod``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import reduce
+from operator import gt, lt, mul
+from typing import Any, Final
+
+import numpy as np
+
+from cyxla.errors import TraceError
+from cyxla.numpy.rewriting.choices import select, truth
+from cyxla.numpy.tracing.classes import class_of, is_number
+from cyxla.numpy.tracing.trace import require_current, user_line
+from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, value_of
+
+_np: Any = np  # its functions dispatch to this package
+_MOST_UNROLLED: Final = 16  # elements of an array that are taken one by one
+_MOST_SORTED: Final = 64
+
+
+def _is_long(values: Any) -> bool:
+    """Return True for a traced vector that a function of whole arrays reduces."""
+    is_vector = isinstance(values, TracedArray) and values.known is None and values.ndim == 1
+    return is_vector and len(values) > _MOST_UNROLLED
+
+
+def _is_traced_number(value: Any) -> bool:
+    return is_number(value) and value.known is None
+
+
+def _without_nan(values: TracedArray) -> TracedArray:
+    """Return an array of which the plain function runs instead if it has a NaN, whose place matters to Python."""
+    if values.dtype.kind == "f":
+        text = f"a NaN is compared\n  at:   {user_line()}"
+        require_current().leave_if(value_of(_np.any(_np.isnan(values))), lambda _: ValueError(text))
+    return values
+
+
+def _quantified(original: Callable[[Any], bool], stops_at: bool) -> Callable[[Any], Any]:
+    join = "logical_or" if stops_at else "logical_and"
+
+    def substitute(values: Any) -> Any:
+        if _is_long(values):
+            return truth((_np.any if stops_at else _np.all)(values))
+        found: Any = None
+        checks = 0
+        for value in values:
+            if found is not None and len(require_current().program.checks) > checks:
+                raise TraceError(
+                    f"{original.__name__} of values whose computation may fail, after one that may end it",
+                    where=user_line(), hint="use a loop with break",
+                )  # fmt: skip
+            if not is_traced(value):
+                if bool(value) is stops_at:
+                    return stops_at
+                continue
+            test = truth(value)
+            found = test if found is None else truth(getattr(_np, join)(found, test))
+            checks = len(require_current().program.checks)
+        return (not stops_at) if found is None else found
+
+    return substitute
+
+
+def _extremum(original: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    name = original.__name__
+
+    def substitute(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs and _is_long(args[0]) and args[0].dtype.kind in "iuf":
+            return getattr(_np, name)(_without_nan(args[0]))
+        values = list(args[0]) if len(args) == 1 else list(args)
+        key = kwargs.get("key")
+        if not values or len(values) == 1 or set(kwargs) - {"key", "default"}:
+            return original(values, **kwargs)
+        keys = values if key is None else [key(v) for v in values]
+        if not any(map(_is_traced_number, keys)) or not all(is_number(v) or np.isscalar(v) for v in (*values, *keys)):
+            return original(values) if key is None else values[keys.index(original(keys))]
+        best, best_key = values[0], keys[0]
+        for value, other in zip(values[1:], keys[1:], strict=True):
+            is_better = better(other, best_key)
+            best = select(is_better, value, best)
+            best_key = best if key is None else select(is_better, other, best_key)
+        return best
+
+    return substitute
+
+
+def _sum(values: Any, start: Any = 0) -> Any:
+    if _is_long(values) and type(start) is int and not start and values.dtype.kind in "biufc":
+        return values.sum()
+    return sum(values, start)
+
+
+def _sorted(values: Any, **kwargs: Any) -> Any:
+    found = list(values)
+    is_plain = set(kwargs) - {"reverse"} or is_traced(kwargs.get("reverse"))
+    if is_plain or not any(map(_is_traced_number, found)) or len({class_of(v) for v in found}) > 1:
+        return sorted(found, **kwargs)
+    if len(found) > _MOST_SORTED:
+        raise TraceError(
+            f"more than {_MOST_SORTED} traced numbers are sorted as a list", where=user_line(), hint="use np.sort"
+        )
+    ordered = _np.sort(_without_nan(_np.array(found)))
+    elements = [_like(ordered[k], found[0]) for k in range(len(found))]
+    return elements[::-1] if kwargs.get("reverse") else elements
+
+
+def _like(value: TracedArray, other: Any) -> TracedArray:
+    """Return a number of the class of another one."""
+    if isinstance(other, TracedArray) and (other.weak is not None or value.rank0 is not other.rank0):
+        return TracedArray(value_of(value), other.weak, rank0=other.rank0)
+    return value
+
+
+def _product(values: Any, *, start: Any = 1) -> Any:
+    found = list(values)
+    return reduce(mul, found, start) if any(map(_is_traced_number, found)) else math.prod(found, start=start)
+
+
+SUBSTITUTES: dict[Callable[..., Any], Callable[..., Any]] = {
+    any: _quantified(any, stops_at=True), all: _quantified(all, stops_at=False),
+    max: _extremum(max, gt), min: _extremum(min, lt), sum: _sum, sorted: _sorted, math.prod: _product,
+}  # fmt: skip

@@ -143,13 +143,13 @@ SCRIPTS = {
         """
         @jit
         def run(i):
-            table = [1, 2, 3]
+            table = [1, 2, None]
             return table[i.sum()]
         run(np.array([1, 1]))
         """,
         ["return table[i.sum()]", "np.take(table, i)", "np.asarray(table)[i]"], "TraceError",
     ),
-    "a dict that is not traced": ("jit(lambda i: {1: 2}[i])(1)", ["argument i", "index a NumPy array or container"],
+    "a dict that is not traced": ("jit(lambda i: {1: 2}[i[0]])(np.array([1]))", ["index a NumPy array or container"],
                             "TraceError"),
     "choices of None": ("jit(lambda m: np.where(m, None, None))(np.array([True]))", ["dtype object cannot be traced"],
                         "DTypeError"),
@@ -175,7 +175,7 @@ SCRIPTS = {
         """,
         ["table += x", "(4,) (3,)"], "ShapeError",
     ),
-    "a set": ("jit(lambda i: {i, 1})(1)", ["argument i", "be hashed"], "TraceError"),
+    "a set": ("jit(lambda i: {i, 1})(1.5)", ["argument i", "be hashed"], "TraceError"),
     "another library": (
         """
         import scipy.ndimage

@@ -15,6 +15,7 @@ from cyxla.numpy.rewriting.choices import truth
 from cyxla.numpy.rewriting.classes_of_traced import SUBSTITUTES_IN_SCOPE
 from cyxla.numpy.rewriting.known_branch import KnownBranch
 from cyxla.numpy.rewriting.known_conditions import is_static, needs_value
+from cyxla.numpy.rewriting.lists_of_numbers import indexed
 from cyxla.numpy.rewriting.scopes import is_user_function
 from cyxla.numpy.rewriting.texts_of_traced import METHODS, formatted, joined, percent
 from cyxla.numpy.rewriting.unbound import Unbound
@@ -50,7 +51,7 @@ class Hooks:
         self._scope, self._rewrite, self._package = scope, rewrite, package
         self.read_name, self.write_name, self.delete_name = scope.read_name, scope.write_name, scope.delete_name
         self.read_attr, self.write_attr, self.delete_attr = scope.read_attr, scope.write_attr, scope.delete_attr
-        self.read_item, self.write_item, self.delete_item = scope.read_item, scope.write_item, scope.delete_item
+        self.write_item, self.delete_item = scope.write_item, scope.delete_item
 
     # -- variables
 
@@ -168,6 +169,12 @@ class Hooks:
     def lacks(value: Any, values: Any) -> Any:
         """Return ``value not in values``."""
         return Hooks.not_(Hooks.contains(value, values))
+
+    indexed = staticmethod(indexed)
+
+    def read_item(self, value: Any, key: Any) -> Any:
+        """Return ``value[key]`` for an object that may be from outside."""
+        return self._scope.read_item(indexed(value), key)
 
     formatted, joined, percent = staticmethod(formatted), staticmethod(joined), staticmethod(percent)
 

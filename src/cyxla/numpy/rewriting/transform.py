@@ -351,8 +351,14 @@ class Transformer(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         """Read an item of a container from outside."""
-        if not isinstance(node.ctx, ast.Load) or not self._is_outside(node):
+        if not isinstance(node.ctx, ast.Load):
             return self.generic_visit(node)
+        if not self._is_outside(node):
+            may_be_traced = not isinstance(node.slice, (ast.Slice, ast.Tuple, ast.Constant))
+            self.generic_visit(node)
+            if may_be_traced:
+                node.value = cast(ast.expr, build.located_expr(build.hook("indexed", node.value), node.value))
+            return node
         call = build.hook("read_item", self.visit(node.value), self._key(node.slice))
         return build.located_expr(call, node)
 

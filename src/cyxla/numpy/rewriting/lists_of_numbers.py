@@ -1,0 +1,55 @@
+"""Look-ups of traced indices in lists and tuples of numbers, as in a table of coefficients."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from cyxla.numpy.array_methods.number_methods import to_python
+from cyxla.numpy.tracing.classes import class_of, is_number
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced
+
+MOST_TRACED: Final = 64  # elements that are traced
+_NUMBERS: Final = (bool, int, float, complex)
+
+
+class IndexedSequence:
+    """List or tuple about to be indexed.
+
+    Parameters
+    ----------
+    values : list or tuple
+        The sequence itself.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Any) -> None:
+        self._values = values
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, TracedArray) and is_traced(key) and key.ndim == 0 and key.dtype.kind in "iu":
+            table = _table(self._values)
+            if table is not None:
+                element = table[key]
+                return to_python(element) if class_of(self._values[0]) in _NUMBERS else element
+        return self._values[key]
+
+
+def indexed(value: Any) -> Any:
+    """Return a value that is about to be indexed by something that may be traced."""
+    return IndexedSequence(value) if isinstance(value, (list, tuple)) else value
+
+
+def _table(values: Any) -> TracedArray | None:
+    """Return numbers of one class as an array; None for other elements."""
+    found = list(values)
+    if not found or not all(type(v) in _NUMBERS or isinstance(v, np.generic) or is_number(v) for v in found):
+        return None
+    if len({class_of(v) for v in found}) > 1 or (is_traced(found) and len(found) > MOST_TRACED):
+        return None
+    try:
+        return as_traced(found if is_traced(found) else np.array(found))
+    except (OverflowError, TypeError):
+        return None

@@ -113,8 +113,6 @@ def test_refused(name):
 
 
 COMPILED = {
-    "index of a table": lambda x, n: np.arange(4.0).tolist()[n],
-    "hash": lambda x, n: {1: x}[n],
     "condition of an array": lambda x, n: x if x.sum() > n else -x,
     "float": lambda x, n: float(n),
     "float of an element": lambda x, n: float(x[1]) * n,

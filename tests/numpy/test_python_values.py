@@ -14,8 +14,8 @@ N = np.array([3, -4, 12])
 # function and arguments; the function is compiled
 COMPILED = {
     "type of a float": (lambda x: type(x).__name__, 2.0), "type of an int": (lambda x: type(x) is int, 3),
-    "type of a scalar": (lambda x: (type(x[0]).__name__, type(x.sum()) is np.float64, type(x[0]) == float), X),
-    "type of an array": (lambda x: (type(x) is np.ndarray, type(x) == np.ndarray, type(x).__name__), X),
+    "type of a scalar": (lambda x: (type(x[0]).__name__, type(x.sum()) is np.float64, type(x[0]) == float), X),  # noqa: E721
+    "type of an array": (lambda x: (type(x) is np.ndarray, type(x) == np.ndarray, type(x).__name__), X),  # noqa: E721
     "type of a result": (lambda x: (type(x * 2) is float, type(x > 1) is bool, type(x // 1) in (int, float)), 2.0),
     "class": (lambda x: (x.__class__.__name__, x[0].__class__ is np.float64), X),
     "isinstance": (
@@ -40,7 +40,9 @@ COMPILED = {
     "tolist": (lambda x: (x.tolist(), x[0].tolist(), x.reshape(3, 1).tolist(), [v * 2 for v in x.tolist()]), X),
     "is_integer": (lambda x: (x.is_integer(), (x * 0.5).is_integer(), (x * math.inf).is_integer()), 3.0),
     "bits": (lambda n: (n.bit_length(), (-n).bit_length(), n.bit_count(), (n * 0).bit_length()), 37),
-    "bools": (lambda a, b: ((a < b) + 1, (a < b) - (a > b), -(a < b), ~(a > b), (a < b) * 2.5, (a < b) & (a > b)), 1, 2),
+    "bools": (
+        lambda a, b: ((a < b) + 1, (a < b) - (a > b), -(a < b), ~(a > b), (a < b) * 2.5, (a < b) & (a > b)), 1, 2,
+    ),
     "bools of floats": (lambda a, b: ((a < b) + (b < 3.0), (a < b) == 1, +(a > b)), 1.0, 2.0),
     "unequal text": (lambda n: (n == "a", n != "a"), 2), "negative power": (lambda n: (n**-1, n**-2), 4),
     "power": (lambda x: (x**0.5, x**2, x**-1, 2.0**x), 2.0),
@@ -53,7 +55,8 @@ COMPILED = {
 # the plain function runs in place of the program, since the class of a result depends on values, or is a large integer
 LEFT = {
     "root of a negative number": (lambda x: x**0.5, -8.0), "int to a negative power": (lambda n, k: n**k, 2, -3),
-    "power of a negative int": (lambda n: 2**-n, 4), "root of a negative int": (lambda n: n**0.5, -4), "power of zero": (lambda x: x**-1.0, 0.0),
+    "power of a negative int": (lambda n: 2**-n, 4),
+    "root of a negative int": (lambda n: n**0.5, -4), "power of zero": (lambda x: x**-1.0, 0.0),
     "negative power of zero": (lambda n: n**-1, 0), "float overflow": (lambda x: x**2, 1e300),
     "large power": (lambda x: x**400, 10.0), "negative shift": (lambda n, k: n >> k, 3, -1),
     "large int": (lambda n: n * n, 2**40), "large power of an int": (lambda n: n**30, 10),

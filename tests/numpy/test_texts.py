@@ -15,7 +15,12 @@ X = np.array([1.0, 2.5, 4.0])
 def print_lines(x):
     print("hello {}")
     print("x", x, x.sum(), 3, [x[0], None], {"a": x[1] > 2}, sep="|")
-    print(f"{x.max():.3f} {x[0]!r:>20}", "%.2f%%" % x[1], "{:>8.1f} {}".format(x[0], "text"), end="")
+    print(
+        f"{x.max():.3f} {x[0]!r:>20}",
+        "%.2f%%" % x[1],  # noqa: UP031
+        "{:>8.1f} {}".format(x[0], "text"),
+        end="",
+    )
     print()
     return x
 

@@ -65,7 +65,7 @@ def numbered(x):
 
 
 def known(x):
-    no_elements = [i for i in np.ndindex((0, 3))]
+    no_elements = list(np.ndindex((0, 3)))
     return [i * j for i, j in itertools.product(range(3), [1, 2])], no_elements, list(np.ndindex(2, 2)), x[0, 0]
 
 

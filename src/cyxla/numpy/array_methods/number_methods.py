@@ -74,7 +74,8 @@ def _bit_length(self: TracedArray) -> Any:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute 'bit_length'")
     magnitude = xla.convert(xla.abs_(value_of(self)), ElementType.U64)
     zeros = convert(xla.count_leading_zeros(magnitude), np.dtype(np.int64))
-    return 64 - traced(zeros, int)
+    bits: Any = traced(zeros, int)
+    return 64 - bits
 
 
 #: Methods by their names.

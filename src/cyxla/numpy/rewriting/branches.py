@@ -11,9 +11,9 @@ import numpy as np
 from cyxla.errors import InternalError, TraceError, UnimplementedError, UnknownError
 from cyxla.numpy.control.carry import agreed_kind, array_text
 from cyxla.numpy.control.lower_cond import emit_conditional
-from cyxla.numpy.rewriting.choices import truth
 from cyxla.numpy.rewriting.jumps import VALUE
 from cyxla.numpy.rewriting.parts import Leaves, Part
+from cyxla.numpy.rewriting.python_functions.choices import truth
 from cyxla.numpy.rewriting.python_state import (
     ABSENT,
     Contents,

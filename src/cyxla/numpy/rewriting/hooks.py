@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cyxla.errors import TraceError
-from cyxla.numpy.rewriting.builtins_of_traced import SUBSTITUTES
-from cyxla.numpy.rewriting.choices import truth
-from cyxla.numpy.rewriting.classes_of_traced import SUBSTITUTES_IN_SCOPE
 from cyxla.numpy.rewriting.known_branch import KnownBranch
 from cyxla.numpy.rewriting.known_conditions import is_static, needs_value
-from cyxla.numpy.rewriting.lists_of_numbers import indexed
+from cyxla.numpy.rewriting.python_functions.choices import truth
+from cyxla.numpy.rewriting.python_functions.classes import SUBSTITUTES_IN_SCOPE
+from cyxla.numpy.rewriting.python_functions.lists_of_numbers import indexed
+from cyxla.numpy.rewriting.python_functions.table import SUBSTITUTES
+from cyxla.numpy.rewriting.python_functions.texts import METHODS, formatted, joined, percent
 from cyxla.numpy.rewriting.scopes import is_user_function
-from cyxla.numpy.rewriting.texts_of_traced import METHODS, formatted, joined, percent
 from cyxla.numpy.rewriting.unbound import Unbound
 from cyxla.numpy.state.scope import Scope
 from cyxla.numpy.tracing.texts import TracedText

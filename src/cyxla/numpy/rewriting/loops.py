@@ -17,10 +17,10 @@ from cyxla.errors import InternalError, TraceError
 from cyxla.numpy.control.lower_scan import Scan, emit_scan
 from cyxla.numpy.control.lower_while import emit_while
 from cyxla.numpy.indexing.ranges import declare_range
-from cyxla.numpy.rewriting.choices import truth
 from cyxla.numpy.rewriting.iterables import Source, source_of
 from cyxla.numpy.rewriting.known_conditions import is_static, needs_value
 from cyxla.numpy.rewriting.plans import Peel, Plan, Repeat, Unsuitable, Variables
+from cyxla.numpy.rewriting.python_functions.choices import truth
 from cyxla.numpy.rewriting.python_state import PythonState
 from cyxla.numpy.rewriting.recordings import Recording
 from cyxla.numpy.rewriting.unrolling import Unrolling

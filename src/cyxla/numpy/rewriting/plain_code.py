@@ -9,7 +9,7 @@ from types import CodeType, FunctionType
 
 import numpy as np
 
-from cyxla.numpy.rewriting.builtins_of_traced import SUBSTITUTES
+from cyxla.numpy.rewriting.python_functions.table import SUBSTITUTES
 from cyxla.numpy.rewriting.scopes import NameOrigins, Origin
 
 _LIBRARIES = ("numpy", "scipy", "cyxla")

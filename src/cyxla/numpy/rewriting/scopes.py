@@ -10,9 +10,9 @@ from sysconfig import get_paths
 from types import FunctionType, ModuleType
 from typing import Any
 
-from cyxla.numpy.rewriting.builtins_of_traced import SUBSTITUTES
-from cyxla.numpy.rewriting.classes_of_traced import SUBSTITUTES_IN_SCOPE
 from cyxla.numpy.rewriting.names import Names
+from cyxla.numpy.rewriting.python_functions.classes import SUBSTITUTES_IN_SCOPE
+from cyxla.numpy.rewriting.python_functions.table import SUBSTITUTES
 from cyxla.numpy.tracing.trace import is_internal
 
 

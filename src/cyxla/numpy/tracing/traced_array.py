@@ -416,15 +416,18 @@ class TracedArray:
         """Raise the error of an operation that needs the value as a text."""
         if _trace.current() is None:
             _trace.raise_escaped()
-        error = TraceError(
-            f"{self._describe()} cannot be converted to a text: it has no value while tracing",
-            where=_trace.user_line(), hint="return it from the function first; print(x) prints it in each run",
-            needed=NeededValue(inputs_of(self._op), is_index=False),
-        )  # fmt: skip
+        error = self.refused_text(_trace.user_line())
         _trace.require_current().program.raised.append(error)
         raise error
 
-    @property
+    def refused_text(self, where: str) -> TraceError:
+        """Return the error of an operation that needs the value as a text."""
+        return TraceError(
+            f"{self._describe()} cannot be converted to a text: it has no value while tracing", where=where,
+            hint="return it from the function first; print(x) prints it in each run",
+            needed=NeededValue(inputs_of(self._op), is_index=False),
+        )  # fmt: skip
+
     def at(self) -> Any:
         """Functional updates: ``x.at[i].set(v)`` is an array with elements changed; also add, multiply, min, max."""
         return hooks.at(self)

@@ -7,6 +7,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable
+from string import Formatter
 from typing import Any, NoReturn
 
 from cyxla.errors import TraceError
@@ -14,11 +15,11 @@ from cyxla.numpy.custom_calls.printing import print_pieces
 from cyxla.numpy.tracing.containers import flatten
 from cyxla.numpy.tracing.sized_array import SizedArray
 from cyxla.numpy.tracing.texts import Field, TracedText, pieces_of
-from cyxla.numpy.tracing.trace import current, user_line
+from cyxla.numpy.tracing.trace import current, require_current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray
 
 _CONVERSIONS = {-1: "", ord("s"): "!s", ord("r"): "!r", ord("a"): "!a"}
-_FUNCTIONS = {"": format, "!s": str, "!r": repr, "!a": ascii}
+_FUNCTIONS: dict[str, Any] = {"": format, "!s": str, "!r": repr, "!a": ascii}
 _PERCENT = re.compile(r"%(?:%|([-+ #0]*)(\d*)(?:\.(\d+))?([diufFeEgGsr]))")
 
 
@@ -36,8 +37,7 @@ def _field(value: Any, conversion: str, spec: str) -> str:
         return value
     leaves = _traced_leaves(value)
     if not leaves:
-        function: Callable[..., str] = _FUNCTIONS[conversion]
-        return format(function(value), spec) if conversion else format(value, spec)
+        return format(_FUNCTIONS[conversion](value), spec) if conversion else format(value, spec)
     return TracedText([Field(value, conversion, spec, _refusal(leaves[0]))])
 
 
@@ -46,11 +46,9 @@ def _refusal(value: Any) -> Callable[..., NoReturn]:
     where = user_line()
 
     def refuse() -> NoReturn:
-        try:
-            value.refuse_text()
-        except TraceError as error:
-            error.where = where
-            raise
+        error: TraceError = value.refused_text(where)
+        require_current().program.raised.append(error)
+        raise error
 
     return refuse
 
@@ -152,8 +150,6 @@ def _has_text(values: Any) -> bool:
 
 
 def _parts_of_format(text: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-    from string import Formatter
-
     formatter, made, count = Formatter(), [], 0
     for literal, name, spec, conversion in formatter.parse(text):
         made.append(literal)

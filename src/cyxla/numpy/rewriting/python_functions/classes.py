@@ -18,7 +18,7 @@ from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.numpy.ufuncs.apply import convert_checked
 
 _np: Any = np  # its functions dispatch to this package
-_MIRRORED = {MirrorList: list, MirrorDict: dict}
+_MIRRORED: dict[type, type] = {MirrorList: list, MirrorDict: dict}
 _SCALARS = (
     np.bool_, np.int8, np.int16, np.int32, np.int64, np.longlong, np.uint8, np.uint16, np.uint32, np.uint64,
     np.ulonglong, np.float16, np.float32, np.float64, np.complex64, np.complex128,

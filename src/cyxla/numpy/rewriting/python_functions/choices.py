@@ -41,8 +41,9 @@ def select(test: Any, first: Any, second: Any) -> Any:
     condition = truth(test)
     result = _np.where(condition, one, other)
     kinds = {kind_of(one), kind_of(other)}
+    numbers = [k for k in WEAK_DTYPES if k in kinds]  # from bool to complex
     if None not in kinds and kinds != {bool}:
-        weak = max(kinds, key=list(WEAK_DTYPES).index)
+        weak = numbers[-1]
         chosen = traced(convert(value_of(result), WEAK_DTYPES[weak]), weak)
     else:
         chosen = TracedArray(value_of(result), rank0=Rank0.PYTHON if kinds == {bool} else Rank0.SCALAR)

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from cyxla.errors import TraceError
-from cyxla.numpy.rewriting.choices import select, truth
+from cyxla.numpy.rewriting.python_functions.choices import select, truth
 from cyxla.numpy.tracing.classes import class_of, is_number
 from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, value_of

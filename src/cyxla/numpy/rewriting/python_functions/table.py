@@ -10,9 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.rewriting import classes_of_traced, reductions_of_traced, texts_of_traced
-from cyxla.numpy.rewriting.choices import truth
-from cyxla.numpy.rewriting.decimals import rounded_decimal
 from cyxla.numpy.rewriting.iterables import (
     TracedRange,
     backwards,
@@ -23,6 +20,9 @@ from cyxla.numpy.rewriting.iterables import (
     repeated,
     zipped,
 )
+from cyxla.numpy.rewriting.python_functions import classes, reductions, texts
+from cyxla.numpy.rewriting.python_functions.choices import truth
+from cyxla.numpy.rewriting.python_functions.decimals import rounded_decimal
 from cyxla.numpy.tracing.classes import is_number
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.sized_array import SizedArray
@@ -90,7 +90,7 @@ def _complex(*args: Any) -> Any:
     if not any(is_complex):
         return traced(xla.complex_(*parts), complex)
     total: Any = python_number(as_traced(real), complex)
-    return total if len(args) == 1 else total + python_number(as_traced(imaginary), complex) * 1j
+    return total if len(args) == 1 else total + _np.multiply(python_number(as_traced(imaginary), complex), 1j)
 
 
 def _bool(*args: Any) -> Any:
@@ -225,5 +225,5 @@ SUBSTITUTES: dict[Callable[..., Any], Callable[..., Any]] = {
     **{getattr(math, n): _math(getattr(math, n), getattr(np, f)) for n, f in _FLOAT_FUNCTIONS.items()},
     **{getattr(math, n): _rounded(getattr(math, n), getattr(np, f)) for n, f in _ROUNDING.items()},
     **{getattr(math, n): _tested(getattr(math, n), getattr(np, f)) for n, f in _TESTS.items()},
-    **classes_of_traced.SUBSTITUTES, **reductions_of_traced.SUBSTITUTES, **texts_of_traced.SUBSTITUTES,
+    **classes.SUBSTITUTES, **reductions.SUBSTITUTES, **texts.SUBSTITUTES,
 }  # fmt: skip

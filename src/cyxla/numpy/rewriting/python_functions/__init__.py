@@ -1,0 +1,1 @@
+"""Substitutes for functions of Python itself, which take traced numbers."""

@@ -6,15 +6,19 @@ called instead.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
 from typing import Any, Final
 
 import numpy as np
 
 from cyxla.numpy.indexing.ranges import range_of
+from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.promotion import WEAK_DTYPES
-from cyxla.numpy.tracing.trace import require_current, user_line
+from cyxla.numpy.tracing.trace import PACKAGE, require_current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.types import ElementType
@@ -69,6 +73,7 @@ _INTEGER_RESULTS: Final[dict[np.ufunc, tuple[Callable[..., Interval], Callable[.
 
 _OF_BOOLS: Final = (np.bitwise_and, np.bitwise_or, np.bitwise_xor)  # whose results are bools
 _SQUARE: Final = np.square
+_OPERATORS: Final = (str(Path(__file__).parent), api_boundary.__code__.co_filename)
 _SHIFTS: Final = (np.left_shift, np.right_shift)
 
 
@@ -81,10 +86,21 @@ def kind_of(value: Any) -> type | None:
 
 
 def without_bools(ufunc: np.ufunc, operands: Sequence[Any], kinds: Sequence[type | None]) -> Sequence[Any]:
-    """Return the operands of an operation of Python numbers, with integers for bools, which Python computes with."""
-    if bool not in kinds or (ufunc in _OF_BOOLS and set(kinds) == {bool}):
+    """Return the operands of an operation of Python numbers, with integers for bools, which Python computes with.
+
+    Code of this package means NumPy's bools.
+    """
+    if bool not in kinds or (ufunc in _OF_BOOLS and set(kinds) == {bool}) or _is_used_by_package():
         return operands
     return [_as_integer(o) if k is bool else o for o, k in zip(operands, kinds, strict=True)]
+
+
+def _is_used_by_package() -> bool:
+    """Return True if an operator is applied by code of this package."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_OPERATORS):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.startswith(PACKAGE)
 
 
 def _as_integer(value: Any) -> Any:

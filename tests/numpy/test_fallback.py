@@ -175,6 +175,19 @@ def test_errors_of_a_run_are_caught_by_the_function(name):
     assert f.cache_info().misses == 1
 
 
+def test_exceptions_of_the_plain_function_have_no_other_context():
+    def function(x):
+        if x.sum() < 0:
+            raise ValueError(f"negative: {x.sum()}")
+        return x
+
+    f = cyxla.jit(function, fallback="numpy")
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"negative: -7\.0") as caught:
+            f(-X)
+        assert caught.value.__context__ is None
+
+
 def test_one_warning_for_each_cause():
     def function(x, flag):
         if flag:

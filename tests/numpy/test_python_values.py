@@ -77,6 +77,26 @@ def sorted_pair(a, b):
     return a, b
 
 
+def nested_branches(x):
+    y = 0
+    if x > 0:
+        y = max(1, x)
+        if x > 2:
+            y = y * 2
+    return y
+
+
+def sums_in_branches(x, n):
+    parts = []
+    for i in range(n):
+        s = 0
+        for k in range(40):
+            if x[k % 3] > i:
+                s += x[0]
+        parts.append(s)
+    return parts
+
+
 def scaled(x, n):
     y = 0
     if x > 0:
@@ -97,6 +117,7 @@ MIXED = {
     "of a scalar": (lambda x: (min([-20, x.min()]), max([20, x.max()])), [(X,), (X * 100,)]),
     "swap": (sorted_pair, [(3, 2.5), (1, 2.5), (3.5, 1)]), "branch": (zero_or_sum, [(X,), (-X,)]),
     "conditional expression": (lambda x: 0 if x < 0 else x, [(1.5,), (-1.5,), (2.5,)]),
+    "nested": (nested_branches, [(1.5,), (-1.5,), (0.5,), (3.5,)]), "loop": (sums_in_branches, [(X, 2)]),
     "operand": (scaled, [(1.5, N), (-1.5, N)]), "elements": (positive_part, [(X,), (-X,)]),
 }  # fmt: skip
 

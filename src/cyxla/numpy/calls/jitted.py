@@ -93,6 +93,15 @@ R = TypeVar("R", covariant=True)
 _MOST_WORK = 1000  # of the search for elements that two arrays share
 
 
+def _drop_caught(error: BaseException) -> None:
+    """Drop the failure of a run from the context of an exception that the function itself has raised."""
+    while error.__context__ is not None:
+        if isinstance(error.__context__, CaughtError):
+            error.__context__ = None
+            return
+        error = error.__context__
+
+
 def _share_memory(one: Any, other: Any) -> bool:
     """Return True if two arrays share an element, or if that is hard to tell."""
     try:
@@ -280,7 +289,11 @@ class Jitted(Dispatcher, Generic[P, R]):
         if getattr(error, "leaves_with_warning", False):
             text, _, where = str(error).partition("\n  at:   ")
             self._fall_back(TraceError(text, where=where.partition("\n")[0]))
-        return self._call_function(args, kwnames)
+        try:
+            return self._call_function(args, kwnames)
+        except Exception as raised:
+            _drop_caught(raised)
+            raise
 
     def _call_function(self, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
         count = len(args) - len(kwnames)

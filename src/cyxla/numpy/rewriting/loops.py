@@ -23,7 +23,7 @@ from cyxla.numpy.rewriting.plans import Peel, Plan, Repeat, Unsuitable, Variable
 from cyxla.numpy.rewriting.python_functions.choices import truth
 from cyxla.numpy.rewriting.python_state import PythonState
 from cyxla.numpy.rewriting.recordings import Recording
-from cyxla.numpy.rewriting.unrolling import Unrolling
+from cyxla.numpy.rewriting.unrolling import ITERATIONS_OF_A_PASS, Unrolling, count_iterations
 from cyxla.numpy.tracing.bodies import Body, inline, record_body
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.known_array import KnownArray
@@ -77,6 +77,7 @@ class Loop(ABC):
             self._snapshot = PythonState(_values(stored))
             self.plan.add_written(_outer_arrays(_values(stored)))
         self._passes += 1
+        count_iterations(require_current(), ITERATIONS_OF_A_PASS)
         self._raised_before = len(require_current().program.raised)
         self.recording = Recording(self.variables, self.plan, self.entry, self._can_peel)
         self._begin_pass(self.recording)

@@ -9,7 +9,24 @@ from cyxla.numpy.tracing.trace import Trace, current, user_line, warn_user
 
 WARN_ABOVE = 200  # instructions that one line makes in an unrolled loop
 MOST = 8000  # instructions of an unrolled loop
+ITERATIONS_OF_A_PASS = 50  # that take as long as a pass over the body of a loop of the program
 MOST_ITERATIONS = 20_000  # of all loops that Python runs while tracing
+
+
+def count_iterations(trace: Trace, count: int) -> None:
+    """Count iterations that Python runs.
+
+    Raises
+    ------
+    TraceError
+        There are too many in the program.
+    """
+    trace.program.iterations += count
+    if trace.program.iterations > MOST_ITERATIONS:
+        raise TraceError(
+            f"loops that are no loops of the program have made {MOST_ITERATIONS} iterations, and go on",
+            where=user_line(), hint="use loops over ranges and arrays, whose state is arrays and numbers",
+        )  # fmt: skip
 
 
 class Unrolling:
@@ -30,12 +47,7 @@ class Unrolling:
             self._line = user_line()
         self.count += 1
         if trace is not None:
-            trace.program.iterations += 1
-            if trace.program.iterations > MOST_ITERATIONS:
-                raise TraceError(
-                    f"loops that are no loops of the program have made {MOST_ITERATIONS} iterations, and go on",
-                    where=user_line(), hint="use loops over ranges and arrays, whose state is arrays and numbers",
-                )  # fmt: skip
+            count_iterations(trace, 1)
         if self.size > MOST:
             raise TraceError(
                 f"a loop has made {self.size} operations in {self.count} iterations, and goes on", where=user_line()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.tracing.classes import class_of
-from cyxla.numpy.tracing.trace import Trace, require_current, user_line
+from cyxla.numpy.tracing.trace import Trace, current, require_current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -34,7 +34,18 @@ def _doubt_of(value: Any, kind: type) -> XlaOp | None:
     found = class_of(value)
     if found is not kind and (require_current().program.exact_classes or np.dtype(found) != np.dtype(kind)):
         return require_current().constant(True, np.dtype(bool))
-    return value.doubt if isinstance(value, TracedArray) else None
+    doubt = value.doubt if isinstance(value, TracedArray) else None
+    if doubt is None or _is_visible(doubt):
+        return doubt
+    return require_current().constant(True, np.dtype(bool))  # of a side of a branch, which has ended
+
+
+def _is_visible(op: XlaOp) -> bool:
+    """Return True if a value belongs to a trace that is under way."""
+    trace = current()
+    while trace is not None and trace.builder is not op.builder:
+        trace = trace.parent
+    return trace is not None
 
 
 def pass_on(operands: Sequence[Any], results: Sequence[TracedArray]) -> None:

@@ -26,6 +26,7 @@ from cyxla.numpy.rewriting.python_state import (
 )
 from cyxla.numpy.rewriting.sharing import refuse_sharing
 from cyxla.numpy.rewriting.unbound import Unbound
+from cyxla.numpy.rewriting.unrolling import ITERATIONS_OF_A_BRANCH, count_iterations
 from cyxla.numpy.tracing.bodies import Body, inline, record_body
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.doubts import note_doubt
@@ -91,6 +92,7 @@ class TracedBranch:
 
     def merged(self) -> tuple[Any, ...]:
         """Emit the branch, and return the values of the variables after it."""
+        count_iterations(require_current(), ITERATIONS_OF_A_BRANCH)
         one, other = self._sides
         if one.has_failed and other.has_failed:
             raise TraceError("both sides of a branch on a traced condition raise an error", where=user_line())

@@ -10,6 +10,7 @@ from cyxla.numpy.tracing.trace import Trace, current, user_line, warn_user
 WARN_ABOVE = 200  # instructions that one line makes in an unrolled loop
 MOST = 8000  # instructions of an unrolled loop
 ITERATIONS_OF_A_PASS = 50  # that take as long as a pass over the body of a loop of the program
+ITERATIONS_OF_A_BRANCH = 25
 MOST_ITERATIONS = 20_000  # of all loops that Python runs while tracing
 
 
@@ -24,7 +25,7 @@ def count_iterations(trace: Trace, count: int) -> None:
     trace.program.iterations += count
     if trace.program.iterations > MOST_ITERATIONS:
         raise TraceError(
-            f"loops that are no loops of the program have made {MOST_ITERATIONS} iterations, and go on",
+            f"loops that are no loops of the program have made {MOST_ITERATIONS} iterations, or as much work in branches",
             where=user_line(), hint="use loops over ranges and arrays, whose state is arrays and numbers",
         )  # fmt: skip
 

@@ -10,7 +10,7 @@ from cyxla.numpy.array_methods.number_methods import to_python
 from cyxla.numpy.tracing.classes import class_of, is_number
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced
 
-MOST_TRACED: Final = 64  # elements that are traced
+MOST_TRACED: Final = 512  # elements that are traced
 _NUMBERS: Final = (bool, int, float, complex)
 
 

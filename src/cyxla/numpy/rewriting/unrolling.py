@@ -25,7 +25,7 @@ def count_iterations(trace: Trace, count: int) -> None:
     trace.program.iterations += count
     if trace.program.iterations > MOST_ITERATIONS:
         raise TraceError(
-            f"loops that are no loops of the program have made {MOST_ITERATIONS} iterations, or as much work in branches",
+            f"loops that Python runs have made {MOST_ITERATIONS} iterations, or branches as much work",
             where=user_line(), hint="use loops over ranges and arrays, whose state is arrays and numbers",
         )  # fmt: skip
 

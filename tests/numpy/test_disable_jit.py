@@ -1,5 +1,6 @@
 """`disable_jit` and ``CYXLA_DISABLE_JIT``: jitted functions run as plain Python."""
 
+import operator
 import threading
 
 import numpy as np
@@ -9,6 +10,7 @@ import cyxla
 from cyxla.numpy import TracedArray
 
 X = np.arange(4.0)
+kind_of = operator.attrgetter("__class__")  # that of traced arrays, too
 
 
 class Model:
@@ -17,7 +19,7 @@ class Model:
 
     @cyxla.jit
     def run(self, x, *, scale=1):
-        self.kinds.append(type(x))
+        self.kinds.append(kind_of(x))
         return x * scale
 
 
@@ -27,12 +29,12 @@ def make():
 
     @cyxla.jit
     def inner(x):
-        kinds.append(type(x))
+        kinds.append(kind_of(x))
         return x + 1
 
     @cyxla.jit
     def outer(x, n=2):
-        kinds.append(type(x))
+        kinds.append(kind_of(x))
         return inner(x) * n
 
     return outer, kinds

@@ -139,7 +139,7 @@ def tile(name: str, sizes: dict[str, int] | None = None, **more: int) -> list[st
 
 def dot(units: int, pack: int, *, constant: bool = True) -> list[str | Instance]:
     """Return a product with prefix p, and its table of tiles."""
-    shape = "[2][2]" if constant else "[4][8][14]"
+    shape = "[2][2]" if constant else "[3][8][14]"
     values = {"m": 6, "n": 60, "k": 9, "panels": 3, "width": 16, "ranges": 1, "tiles": 1, "height": 6}
     values |= {"group_panels": 1}
     defined = DOT.constant("p_numbers", "p_constants", values) if constant else ""
@@ -167,28 +167,35 @@ def dot(units: int, pack: int, *, constant: bool = True) -> list[str | Instance]
     ]
 
 
-def few_rows(vector_bytes: int, *, inner: bool, sums: int = 0, **sizes: int) -> list[str | Instance]:
+def few_rows(
+    text: type[templates.FewRows], header: str, family: str, kernel: tuple[str, dict[str, int]],
+    more: dict[str, int], **sizes: int,
+) -> list[str | Instance]:  # fmt: skip
     """Return a product of few rows with prefix p and one micro-kernel; of `sizes`, or of any."""
-    few = templates.FewRows("p", "double", vector_bytes, inner, sizes or None)
-    header, family, more = (
-        ("inner_products.h", "INNER", {"COLUMNS": 4, "PREFETCH": 2048 if sizes else 0}) if inner
-        else ("row_combination.h", "COMBINE", {"VECTORS": 9, "LOCALITY": 3})
-    )  # fmt: skip
-    made = {
-        "NAME": "tile",
-        "PREFIX": "p",
-        "ELEMENT": "double",
-        "LANES": vector_bytes // 8,
-        "CONSTANT": int(bool(sizes)),
-    }
-    arguments = "const p_numbers *, const p_e *restrict, const p_e *restrict, p_e *restrict"
+    few, constant = text("p", "double", 32, sizes or None), int(bool(sizes))
+    made = {"NAME": "tile", "PREFIX": "p", "ELEMENT": "double", "LANES": 4, "CONSTANT": constant, **more}
+    arguments = "const p_numbers *, const p_e *restrict, const p_e *restrict, p_e *restrict" + few.more_arguments
+    driver, family_of_driver = kernel[0], "FEW" if text is templates.InnerText else "SUMS"
+    whole = {"PREFIX": "p", "ELEMENT": "double", "CONSTANT": constant, **kernel[1]}
     return [
-        "\n".join(few.types) + f"\nstatic void tile({arguments}{'' if inner else ', int64_t'});\n",
-        (header, {f"{family}_{key}": value for key, value in (made | more).items()}),
+        "\n".join(few.types) + f"\nstatic void tile({arguments});\n",
+        (header, {f"{family}_{key}": value for key, value in made.items()}),
         "static const p_function p_functions[] = {tile};\n",
-        ("dot_few_rows.h", {"FEW_PREFIX": "p", "FEW_ELEMENT": "double", "FEW_CONSTANT": int(bool(sizes)),
-                            "FEW_INNER": int(inner), "FEW_SUMS": sums}),
-    ]  # fmt: skip
+        (driver, {f"{family_of_driver}_{key}": value for key, value in whole.items()}),
+    ]
+
+
+def inner_products(sums: int = 0, parts: int = 2, **sizes: int) -> list[str | Instance]:
+    more = {"COLUMNS": 4, "PREFETCH": 2048 if sizes else 0, "PARTS": parts, "SPAN": 8}
+    return few_rows(templates.InnerText, "inner_products.h", "INNER", ("dot_few_rows.h", {"SUMS": sums}), more, **sizes)
+
+
+def row_sums(after: int = 0, *, several: bool = False, **sizes: int) -> list[str | Instance]:
+    header, family, more = (
+        ("row_combinations.h", "COMBINATIONS", {"ROWS": 32}) if several
+        else ("row_combination.h", "COMBINE", {"LOCALITY": 3})
+    )  # fmt: skip
+    return few_rows(templates.RowSumsText, header, family, ("dot_row_sums.h", {"AFTER": after}), more, **sizes)
 
 
 def convolution(*headers: str, rank: int, dilated: int = 0, **sizes: int) -> list[str | Instance]:
@@ -378,20 +385,21 @@ CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
     "dot_tile.h": (
         [
             VECTORS, *tile("any"), *tile("columns", COLUMNS=1), *tile("prefetching", PREFETCH=1),
-            *tile("rows", PREFETCH=2),
             *tile("known", {"count": 8, "right_stride": 16}, ROWS=14, VECTORS=1), *tile("cut", {"count": 8}, TAIL=3),
             *tile("linked", {"right_stride": 9}, CONSTANT=2, TAIL=1, PREFETCH=1),
         ],
-        ("any", "columns", "prefetching", "rows", "known", "cut", "linked"),
+        ("any", "columns", "prefetching", "known", "cut", "linked"),
     ),
     "dot.h": ([VECTORS, *dot(templates.ANY_UNITS, templates.PACK_ANY, constant=False)], ("p_run",)),
     "dot.h, panels": ([VECTORS, *dot(templates.PANEL_UNITS, templates.PACK_ROWS)], ("p_run",)),
     "dot.h, panels, packed": ([VECTORS, *dot(templates.PANEL_UNITS, templates.PACK_ANY)], ("p_run",)),
-    "inner_products.h": (few_rows(64, inner=True, k=9), ("tile",)),
-    "row_combination.h": (few_rows(16, inner=False, k=9), ("tile",)),
-    "dot_few_rows.h, inner products": (few_rows(64, inner=True), ("p_run",)),
-    "dot_few_rows.h, constant inner products": (few_rows(64, inner=True, k=9, m=2, width=3, sums=6), ("p_run",)),
-    "dot_few_rows.h, combinations": (few_rows(16, inner=False), ("p_run",)),
+    "inner_products.h": (inner_products(k=9), ("tile",)),
+    "row_combination.h": (row_sums(k=9), ("tile",)),
+    "row_combinations.h": (row_sums(several=True, k=9, m=3), ("tile",)),
+    "dot_few_rows.h": (inner_products(), ("p_run",)),
+    "dot_few_rows.h, constant": (inner_products(sums=6, k=9, m=2, width=3), ("p_run",)),
+    "dot_row_sums.h": (row_sums(), ("p_run",)),
+    "dot_row_sums.h, constant": (row_sums(1, several=True, k=99, m=2, width=9, parts=2, units=2, tasks=2), ("p_run",)),
     "convolution_tile.h": (convolution("tile", rank=1), ("tile",)),
     "convolution_tile.h, constant": (convolution("tile", rank=1, depth=9, block_depth=3, blocks=3), ("tile",)),
     "convolution_window.h": (
@@ -415,7 +423,6 @@ CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
     "convolution_row_tile.h, constant": (convolution_tile(2, CONSTANT=1, RANK=8, CHAIN=512), ("tile",)),
     "convolution_row_tile.h, dilated": (convolution_tile(1, CONSTANT=1, RANK=1, DILATED=1), ("tile",)),
     "convolution_rows.h": (convolution_tile(1) + ROWS, ("p_run",)),
-    "dot.h, streamed": ([VECTORS, *dot(templates.STREAMED_UNITS, templates.NO_PACK)], ("p_run",)),
 }  # fmt: skip
 
 

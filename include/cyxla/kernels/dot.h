@@ -2,8 +2,7 @@
  *
  * The result is cut into panels of columns and ranges of tiles of rows. A unit of work is a range of tiles of some
  * panels, over the whole contracted dimension, one block of it after the other. A panel of the right operand is read in
- * place, or packed first: its columns side by side, with zeros after the last one. Few rows and a large right operand
- * are streamed instead: a unit is a group of panels, all of which use a block before the next block.
+ * place, or packed first: its columns side by side, with zeros after the last one.
  *
  * A template: define the parameters and include it, any number of times; it undefines them.
  *   DOT_PREFIX           prefix of all names; the entry point is `prefix_run(numbers, bufs, begin, end, after)`. The
@@ -13,10 +12,10 @@
  *   DOT_LANES            elements of a vector
  *   DOT_CONSTANT         1 if the numbers are the constants `prefix_constants`, which precede this text; 0 if they
  *                        arrive at run time
- *   DOT_UNITS            0 if units are ranges of tiles of one panel, which needs constants; 1 if panels are streamed;
- *                        2 if the numbers tell at run time
+ *   DOT_UNITS            0 if units are ranges of tiles of one panel, which needs constants; 1 if the numbers tell at
+ *                        run time of how many
  *   DOT_TILES            table of tiles. With constants: those of a panel, then those of the last one, of `height` rows
- *                        and of one more. Else: by form (rows, columns, prefetching, streaming), vectors, and rows - 1
+ *                        and of one more. Else: by form (rows, columns, prefetching), vectors, and rows - 1
  *   DOT_MAX_TILE         elements of the largest tile; without constants
  *   DOT_PACK             0 if no panel is packed; 1 if columns of those that are packed are adjacent in memory; 2 if
  *                        their strides are any
@@ -229,41 +228,27 @@ static inline const DOT_E *DOT(packed)(const DOT_N *s, const DOT_E *b, DOT_ELEME
 /* Compute the tiles of a panel from one to another, the taller ones first. */
 static void DOT(panel)(const DOT_N *s, DOT_TILE *block, int64_t panel, const DOT_E *left, const DOT_E *right,
                        DOT_E *result, int64_t from, int64_t to, const char *prefetched) {
-  DOT_USE_CONSTANTS(s)
   const int64_t last = panel == s->panels - 1;
-#if DOT_CONSTANT
-  const DOT_TILE_F *const of_height = DOT_TILES[last];
-  const int64_t cut = 0;
-#else
-  const int64_t form = s->streams ? 3 : s->left_k_stride != 1 ? 1 : prefetched ? 2 : 0;
+  const int64_t form = s->left_k_stride != 1 ? 1 : prefetched ? 2 : 0;
   const DOT_TILE_F *const of_height = DOT_TILES[form][(last ? s->last_vectors : s->vectors) - 1] + s->height - 1;
   const int64_t cut = last && s->last % DOT_LANES, adds = block->adds;
   DOT_ELEMENT spill[DOT_MAX_TILE] __attribute__((aligned(64)));
   block->right_stride = (last ? s->packs_last : s->packs) ? s->width : s->right_k_stride;
-  block->prefetch_distance = s->span > 1 ? s->width : 16 * block->right_stride;
   block->out_stride = cut ? s->width : s->out_stride;
   block->adds = adds && !cut;
-#endif
   block->prefetch_tile = s->prefetch_tile * (s->prefetch == 1 ? 1 : block->count);
   for (int64_t t = from; t < to;) {
     const int64_t tall = t < s->tall_tiles, row = DOT(row_of)(s, t);
-    const int64_t tiles = cut || DOT_CONSTANT ? 1 : (tall && s->tall_tiles < to ? s->tall_tiles : to) - t;
+    const int64_t tiles = cut ? 1 : (tall && s->tall_tiles < to ? s->tall_tiles : to) - t;
     DOT_E *const target = result + row * s->out_stride;
-#if DOT_CONSTANT
-    of_height[tall](block, left + row * s->left_row_stride, right, target, prefetched, tiles);
-#else
     of_height[tall](block, left + row * s->left_row_stride, right, cut ? (DOT_E *)spill : target, prefetched, tiles);
     if (cut) DOT(move)(target, s->out_stride, spill, s->width, s->height + tall, s->last, adds);
-#endif
     if (prefetched) prefetched += tiles * block->prefetch_tile;
     t += tiles;
   }
-#if !DOT_CONSTANT
   block->adds = adds;
-#endif
 }
 
-#if DOT_UNITS == 2
 /* Compute some panels side by side, for a range of tiles: a strip of tiles goes past all panels before the next. */
 static void DOT(unit)(const DOT_N *s, DOT_TILE *block, void *const *bufs, DOT_ELEMENT *store, int64_t u) {
   const int64_t early = s->units - s->tail_groups * s->tail_ranges, before = u < early ? 0 : early;
@@ -295,30 +280,6 @@ static void DOT(unit)(const DOT_N *s, DOT_TILE *block, void *const *bufs, DOT_EL
 }
 #endif
 
-/* Compute a group of panels: all of them use a block of k before the next one. */
-static void DOT(streamed)(const DOT_N *s, DOT_TILE *block, void *const *bufs, DOT_ELEMENT *store, DOT_ELEMENT *sums,
-                          int64_t u, const DOT_AFTER_F *after) {
-  DOT_USE_CONSTANTS(s)
-  const int64_t start = u % s->groups * s->span, batch = u / s->groups;
-  const int64_t stop = start + s->span < s->panels ? start + s->span : s->panels;
-  const DOT_E *const left = (const DOT_E *)bufs[s->left] + batch * s->left_batch_stride;
-  const DOT_E *const right = (const DOT_E *)bufs[s->right] + batch * s->right_batch_stride + start * s->panel_stride;
-  DOT_E *const result = s->epilogue ? (DOT_E *)sums : (DOT_E *)bufs[s->out] + batch * s->m * s->n + start * s->width;
-  for (int64_t k = 0, step; k < s->k; k += s->k_block) {
-    block->count = s->k - k < s->k_block ? s->k - k : s->k_block;
-    block->adds = k > 0;
-    for (int64_t p = 0; p < stop - start; ++p) {
-      const DOT_E *b = right + k * s->right_k_stride + p * s->width;
-      if (start + p == s->panels - 1) b = DOT(packed)(s, b, store, block->count, start + p, stop, &step);
-      DOT(panel)(s, block, start + p, left + k * s->left_k_stride, b, result + p * s->width, 0, s->tiles, 0);
-    }
-  }
-  if (s->epilogue)
-    for (int64_t p = start; p < stop; ++p)
-      after[p == s->panels - 1](bufs, batch * s->m, p * s->width, s->m, sums + (p - start) * s->width, s->out_stride);
-}
-#endif
-
 /* Run tasks. Always inlined, since gcc compiles a function with large arrays apart from its only caller. */
 static inline __attribute__((always_inline)) cyx_status DOT(run)(const DOT_N *s, void *const *bufs, int64_t begin,
                                                                  int64_t end, const DOT_AFTER_F *after) {
@@ -347,16 +308,11 @@ static inline __attribute__((always_inline)) cyx_status DOT(run)(const DOT_N *s,
   const int64_t last = end * s->units / s->tasks;
   for (int64_t u = begin * s->units / s->tasks; u < last; ++u) {
 #endif
-#if DOT_UNITS == 0
-    DOT(unit)(s, bufs, store, sums, u, after);
+#if DOT_UNITS
+    DOT(unit)(s, &block, bufs, store, u);
+    (void)sums, (void)after;
 #else
-#if DOT_UNITS == 2
-    if (!s->streams) {
-      DOT(unit)(s, &block, bufs, store, u);
-      continue;
-    }
-#endif
-    DOT(streamed)(s, &block, bufs, store, sums, u, after);
+    DOT(unit)(s, bufs, store, sums, u, after);
 #endif
   }
   return CYX_OK;

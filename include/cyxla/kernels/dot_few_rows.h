@@ -1,13 +1,13 @@
-/* A product of few rows, or a batch of them: a kernel. A unit of work is a block of columns of one product.
+/* A product of few rows as inner products, or a batch of them: a kernel. A unit of work is a block of columns of one
+ * product; some columns are read for all rows before the next ones.
  *
  * A template: define the parameters and include it, as often as wanted; it undefines them.
  *   FEW_PREFIX    prefix of all names; `prefix_run(numbers, bufs, begin, end, after)` is for others. Before it are
  *                 defined the types `prefix_e`, an element at any address, `prefix_numbers` and
- *                 `prefix_after_function`, and the table `prefix_functions` of micro-kernels by form
+ *                 `prefix_after_function`, and the table `prefix_functions` of micro-kernels of inner_products.h by
+ *                 form, of which the last one is for a single column
  *   FEW_ELEMENT   C type of an element
  *   FEW_CONSTANT  1 if the numbers are the constants `prefix_sizes`, defined before; 0 if they arrive at run time
- *   FEW_INNER     1 if micro-kernels are those of inner_products.h, of which the last one of the table is for a single
- *                 column; 0 if those of row_combination.h
  *   FEW_SUMS      elements of a block that an epilogue takes; 0 if there is none
  *   FEW_LIVE      1 if a leading part of the product alone matters: `prefix_live_batch` and `prefix_live_columns`, of
  *                 which each takes `bufs`, precede this text
@@ -26,18 +26,12 @@ static inline void FEW(block)(const FEW(numbers) * s, const FEW_E *left, const F
 #if FEW_CONSTANT
   s = &FEW(sizes);
 #endif
-#if FEW_INNER
   const int64_t columns = s->columns, single = (int64_t)(sizeof FEW(functions) / sizeof *FEW(functions)) - 1;
-  for (int64_t m = 0; m < s->m; ++m, left += s->left_row_stride, out += stride) {
-    int64_t n = 0;
-    for (; n + columns <= width; n += columns)
-      FEW(functions)[s->form](s, left, right + n * s->right_column_stride, out + n);
-    for (; n < width; ++n) FEW(functions)[single](s, left, right + n * s->right_column_stride, out + n);
+  for (int64_t n = 0, some; n < width; n += some, right += some * s->right_column_stride) {
+    some = n + columns <= width ? columns : 1;
+    const FEW(function) multiply = FEW(functions)[some == columns ? s->form : single];
+    for (int64_t m = 0; m < s->m; ++m) multiply(s, left + m * s->left_row_stride, right, out + m * stride + n);
   }
-#else
-  (void)stride;
-  FEW(functions)[s->form](s, left, right, out, width);
-#endif
 }
 
 /* Run tasks. */
@@ -76,6 +70,5 @@ static inline __attribute__((always_inline)) cyx_status FEW(run)(const FEW(numbe
 #undef FEW_PREFIX
 #undef FEW_ELEMENT
 #undef FEW_CONSTANT
-#undef FEW_INNER
 #undef FEW_SUMS
 #undef FEW_LIVE

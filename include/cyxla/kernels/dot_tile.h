@@ -18,8 +18,7 @@
  *   TILE_COLUMNS   1 if elements of one column of the left operand are neighbours, 0 if those of one row are; only for
  *                  sizes that arrive at run time
  *   TILE_PREFETCH  0: nothing; 1: `prefetch_lines` cache lines from `prefetched` on with every so many rows of the
- *                  right operand, a power of two if that is a constant; 2: with each row, the one that lies
- *                  `prefetch_distance` elements further on
+ *                  right operand, a power of two if that is a constant
  */
 #include "../abi.h"
 #include "../compiler.h"
@@ -142,10 +141,6 @@ CYX_FUSED __attribute__((noinline)) void TILE_NAME(const TILE_T *block, const TI
         for (int64_t l = 0; l < s->prefetch_lines; ++l) __builtin_prefetch(prefetched + l * TILE_LINE_BYTES, 0, 2);
         prefetched += s->prefetch_stride;
       }
-#elif TILE_PREFETCH == 2
-#pragma GCC unroll 8
-      for (int64_t l = 0; l < TILE_VECTORS * TILE_LANES * (int64_t)sizeof(TILE_ELEMENT); l += TILE_LINE_BYTES)
-        __builtin_prefetch((const char *)(w + s->prefetch_distance) + l);
 #endif
       TILE_PRODUCTS
     }

@@ -1,15 +1,18 @@
 /* Inner products of a row of the left operand with some columns of the right one: the micro-kernel of products of few
  * rows whose contracted dimension is contiguous in both operands.
  *
- * Each product is summed up in four vectors of accumulators, which are added in a fixed tree at the end; the elements
- * behind the last whole vector follow one by one. The order does not depend on the number of columns.
+ * Each product is summed up in four accumulators of 64 bytes, which are added in a fixed tree at the end; the elements
+ * behind the last whole accumulator follow one by one. The order depends neither on the number of columns nor on the
+ * size of a vector: an accumulator is some vectors of the processor, which gcc keeps in registers, unlike wider ones.
  *
  * A template: define the parameters and include it, as often as wanted; it undefines them.
  *   INNER_NAME      name of the function, declared before as static
  *   INNER_PREFIX    prefix of the types, defined before: `prefix_v`, a vector; `prefix_u`, a vector at any address;
  *                   `prefix_e`, an element at any address; `prefix_numbers`, the struct of the sizes
  *   INNER_ELEMENT   C type of an element
- *   INNER_LANES     elements of a vector: 8 or 16
+ *   INNER_LANES     elements of a vector
+ *   INNER_PARTS     vectors of an accumulator: 1, 2 or 4
+ *   INNER_SPAN      elements of an accumulator: 8 or 16
  *   INNER_COLUMNS   columns at once
  *   INNER_PREFETCH  distance of the prefetch of columns, in bytes; 0 if there is none
  *   INNER_CONSTANT  1 if the sizes are the constants `prefix_sizes`, defined before; 0 if they arrive at run time
@@ -20,23 +23,33 @@
 #define INNER(name) CYX_JOIN(INNER_PREFIX, name)
 #define INNER_E INNER(e)
 
-#define INNER_ZERO(column, v) vector sum##column##_##v = {0};
-#define INNER_ZEROS(column) CYX_COLUMNS(4, INNER_ZERO, column)
-#define INNER_LOAD(v) const vector left##v = *(const vector_at *)(left + k + v * INNER_LANES);
-#define INNER_MULTIPLY(v, column) \
-  sum##column##_##v += left##v * *(const vector_at *)(right + k + column * stride + v * INNER_LANES);
-#if INNER_PREFETCH
-#define INNER_FETCH_AND_MULTIPLY(v, column)                                                           \
-  __builtin_prefetch((const char *)(right + k + column * stride + v * INNER_LANES) + INNER_PREFETCH); \
-  INNER_MULTIPLY(v, column)
+#if INNER_PARTS == 1
+#define INNER_EACH(f, at) f(at, 0)
+#elif INNER_PARTS == 2
+#define INNER_EACH(f, at) f(at, 0) f(at, 1)
 #else
-#define INNER_FETCH_AND_MULTIPLY INNER_MULTIPLY
+#define INNER_EACH(f, at) f(at, 0) f(at, 1) f(at, 2) f(at, 3)
 #endif
-#define INNER_STEP(v) INNER_LOAD(v) CYX_COLUMNS(INNER_COLUMNS, INNER_FETCH_AND_MULTIPLY, v)
-#define INNER_REST(v) INNER_LOAD(v) CYX_COLUMNS(INNER_COLUMNS, INNER_MULTIPLY, v)
-#define INNER_ADD_VECTORS(column)                                                              \
-  sum##column##_0 = (sum##column##_0 + sum##column##_1) + (sum##column##_2 + sum##column##_3); \
-  __builtin_memcpy(lanes[column], &sum##column##_0, sizeof lanes[column]);
+
+/* Names end in the numbers of a column, an accumulator and a vector of it. */
+#define INNER_ZERO(at, part) vector sum##at##_##part = {0};
+#define INNER_ZERO_ACCUMULATOR(column, v) INNER_EACH(INNER_ZERO, column##_##v)
+#define INNER_ZEROS(column) CYX_COLUMNS(4, INNER_ZERO_ACCUMULATOR, column)
+#define INNER_MULTIPLY(at, column) \
+  sum##column##_##at += left##at * *(const vector_at *)(right + column * stride + offset##at);
+#define INNER_STEP_PART(v, part)                                                   \
+  const int64_t offset##v##_##part = k + v * INNER_SPAN + part * INNER_LANES;      \
+  const vector left##v##_##part = *(const vector_at *)(left + offset##v##_##part); \
+  CYX_COLUMNS(INNER_COLUMNS, INNER_MULTIPLY, v##_##part)
+#define INNER_STEP(v) INNER_EACH(INNER_STEP_PART, v)
+#define INNER_FETCH(v, column) \
+  __builtin_prefetch((const char *)(right + k + column * stride + v * INNER_SPAN) + INNER_PREFETCH);
+#define INNER_FETCHES(v) CYX_COLUMNS(INNER_COLUMNS, INNER_FETCH, v)
+#define INNER_ADD_PART(column, part)                                                                         \
+  sum##column##_0_##part =                                                                                   \
+      (sum##column##_0_##part + sum##column##_1_##part) + (sum##column##_2_##part + sum##column##_3_##part); \
+  __builtin_memcpy(lanes[column] + part * INNER_LANES, &sum##column##_0_##part, sizeof(vector));
+#define INNER_ADD_VECTORS(column) INNER_EACH(INNER_ADD_PART, column)
 #define INNER_ADD_LANES(half) \
   for (int l = 0; l < half; ++l) lanes[column][l] += lanes[column][l + half];
 
@@ -51,16 +64,19 @@ CYX_FUSED __attribute__((noinline)) void INNER_NAME(const INNER(numbers) * s, co
   const int64_t count = s->k, stride = s->right_column_stride;
   CYX_ROWS(INNER_COLUMNS, INNER_ZEROS)
   int64_t k = 0;
-  for (; k + 4 * INNER_LANES <= count; k += 4 * INNER_LANES) {
+  for (; k + 4 * INNER_SPAN <= count; k += 4 * INNER_SPAN) {
+#if INNER_PREFETCH
+    CYX_ROWS(4, INNER_FETCHES)
+#endif
     CYX_ROWS(4, INNER_STEP)
   }
-  for (; k + INNER_LANES <= count; k += INNER_LANES) {
-    CYX_ROWS(1, INNER_REST)
+  for (; k + INNER_SPAN <= count; k += INNER_SPAN) {
+    CYX_ROWS(1, INNER_STEP)
   }
-  INNER_ELEMENT lanes[INNER_COLUMNS][INNER_LANES];
+  INNER_ELEMENT lanes[INNER_COLUMNS][INNER_SPAN];
   CYX_ROWS(INNER_COLUMNS, INNER_ADD_VECTORS)
   for (int column = 0; column < INNER_COLUMNS; ++column) {
-#if INNER_LANES == 16
+#if INNER_SPAN == 16
     INNER_ADD_LANES(8)
 #endif
     INNER_ADD_LANES(4)
@@ -74,11 +90,13 @@ CYX_FUSED __attribute__((noinline)) void INNER_NAME(const INNER(numbers) * s, co
   }
 }
 
-#undef INNER_FETCH_AND_MULTIPLY
+#undef INNER_EACH
 #undef INNER_NAME
 #undef INNER_PREFIX
 #undef INNER_ELEMENT
 #undef INNER_LANES
+#undef INNER_PARTS
+#undef INNER_SPAN
 #undef INNER_COLUMNS
 #undef INNER_PREFETCH
 #undef INNER_CONSTANT

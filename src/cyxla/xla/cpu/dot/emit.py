@@ -1,8 +1,8 @@
 """Emitter of dot with its epilogue: selects the kernel.
 
 * f32 and f64: register tiles (`dot.tiles`); for few rows and a right operand that is contiguous along the contracted
-  dimension, inner products (`dot.inner_products`); for one row and a right operand with contiguous columns, the sum of
-  weighted rows (`dot.row_combination`);
+  dimension, inner products (`dot.inner_products`); for few rows and a large right operand with contiguous columns, sums
+  of weighted rows (`dot.row_combination`);
 * integers, predicates and complex numbers: rows of accumulators (`dot.plain`).
 
 Element-wise users of the dot are computed on its results (`loops.epilogue`).
@@ -17,7 +17,7 @@ from cyxla.xla.cpu.dot.parameters import ROWS
 from cyxla.xla.cpu.dot.plain import check_plain, plain_dot
 from cyxla.xla.cpu.dot.product import Output, Product, panel_width
 from cyxla.xla.cpu.dot.row_combination import RowCombination, is_row_combination
-from cyxla.xla.cpu.dot.tiles import TiledProduct, is_streamed
+from cyxla.xla.cpu.dot.tiles import TiledProduct
 from cyxla.xla.cpu.emitters import emits_group, fusible
 from cyxla.xla.cpu.kernel.groups import Group, GroupKind
 from cyxla.xla.cpu.kernel.kernel import Step
@@ -65,10 +65,7 @@ def stops_early(ins: Instruction) -> bool:
     ):
         return False
     product = Product.of(ins)
-    if product.panel or 0 in (product.batch, product.m, product.n, product.k):
-        return False
-    swapped = product.swapped if product.n == 1 and product.m > 1 else product
-    return _select_kernel(swapped) is not TiledProduct or not is_streamed(swapped)
+    return not product.panel and 0 not in (product.batch, product.m, product.n, product.k)
 
 
 def _select_kernel(product: Product) -> type[InnerProducts | RowCombination | TiledProduct]:

@@ -1,53 +1,64 @@
-"""Base of products of few rows, whose unit of work is a block of columns; their C is ``dot_few_rows.h``."""
+"""Base of products of few rows, whose unit of work is a block of columns."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.dot.live_products import LiveProduct
-from cyxla.xla.cpu.dot.parameters import FEW_ROWS
 from cyxla.xla.cpu.dot.product import Output, Product, tasks
 from cyxla.xla.cpu.dot.templates import FewRows
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind
 
+Text = TypeVar("Text", bound=FewRows)
 
-class ColumnBlocks(ABC):
-    """Kernel of a product whose columns are split into blocks."""
+
+class ColumnBlocks(ABC, Generic[Text]):
+    """Kernel of a product whose columns are split into blocks, and its contracted dimension into parts."""
 
     name: ClassVar[str]  # of the prebuilt kernel
-    inner: ClassVar[bool]  # whether micro-kernels are inner products
+    text: type[Text]  # its C
 
-    def __init__(self, p: Product, output: Output, live: LiveProduct, width: int, vector_bytes: int) -> None:
-        self.p, self.output, self.width, self.vector_bytes = p, output, width, vector_bytes
+    def __init__(
+        self, p: Product, output: Output, live: LiveProduct, width: int, vector_bytes: int, parts: int = 1
+    ) -> None:
+        self.p, self.output, self.width, self.vector_bytes, self.parts = p, output, width, vector_bytes, parts
         self.live = replace(live, rows="")
         self.ns = p.ns + output.epilogue.ns
         self.blocks = -(-p.n // width)
         self.last = p.n - (self.blocks - 1) * width
-        self.units = p.batch * self.blocks
+        self.units = p.batch * self.blocks * parts
         self.tasks = tasks(self.ns, self.units)
 
     @property
     @abstractmethod
     def _form_values(self) -> dict[str, int]:
-        """Parameters that choose the micro-kernel of the prebuilt function."""
+        """Parameters of the prebuilt function beside those of all such kernels."""
 
     @abstractmethod
-    def _functions(self, few: FewRows) -> dict[str, str]:
+    def _functions(self, few: Text) -> dict[str, str]:
         """Return the micro-kernels of the kernel: C by name."""
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Size of the scratch buffer in bytes."""
+        return 0
 
     def kernel(self) -> Kernel:
         """Return the kernel, prebuilt if there is no epilogue."""
-        prebuilt = None if self.live else self.output.prebuilt(self.name, self.ns, self._numbers)
-        return prebuilt or self._generate()
+        values = self._values() | self._form_values
+        prebuilt = None
+        if not self.live:
+            prebuilt = self.output.prebuilt(self.name, lambda: self.text.parameters.numbers(values), self._kernel(""))
+        return prebuilt or self._generate(values | {"form": 0})
 
-    def _numbers(self) -> tuple[list[int], int]:
-        return FEW_ROWS.numbers(self._values() | self._form_values), self.tasks
+    def _kernel(self, text: str) -> Kernel:
+        return Kernel(text, self.tasks, self.ns, self.scratch_bytes, KernelKind.DOT, 2 if self.parts > 1 else 1)
 
     def _values(self) -> dict[str, int]:
-        """Return the parameters of the kernel; its only micro-kernel has the index 0."""
+        """Return the parameters of the kernel; the only micro-kernel of generated C has the index 0."""
         p, (left, right, out) = self.p, self.output.buffers
         (left_batch, left_row, left_k), (right_batch, right_k, right_column) = p.lhs, p.rhs
         return {
@@ -57,11 +68,10 @@ class ColumnBlocks(ABC):
             "width": self.width, "blocks": self.blocks, "units": self.units, "tasks": self.tasks,
         }  # fmt: skip
 
-    def _generate(self) -> Kernel:
+    def _generate(self, values: dict[str, int]) -> Kernel:
         """Return a kernel of generated C, with the sizes as constants."""
         p, c, direct = self.p, CWriter(), self.output.is_direct
-        values = self._values() | self._form_values | {"form": 0}
-        few = FewRows("KERNEL", p.c_type, self.vector_bytes, self.inner, values, stops=bool(self.live.depth))
+        few = self.text("KERNEL", p.c_type, self.vector_bytes, values, stops=bool(self.live.depth))
         c.lines(few.types)
         functions = self._functions(few)
         c.lines("".join(functions.values()).splitlines())
@@ -78,5 +88,5 @@ class ColumnBlocks(ABC):
                 c.line("KERNEL_numbers sizes = KERNEL_sizes;")
                 c.line("sizes.k = KERNEL_live_depth(bufs);")  # operands are not written beyond it
             c.line(f"return KERNEL_run(&{sizes}, bufs, begin, end, {'KERNEL_after' if after else '0'});")
-        kernel = Kernel(c.text(), self.tasks, self.ns, 0, KernelKind.DOT)
+        kernel = self._kernel(c.text())
         return self.live.with_short_work(kernel, (p.batch, p.m, p.n, p.k)) if self.live else kernel

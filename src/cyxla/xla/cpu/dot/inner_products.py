@@ -5,13 +5,14 @@ from __future__ import annotations
 from cyxla.xla.cpu.dot.few_rows import ColumnBlocks
 from cyxla.xla.cpu.dot.live_products import LiveProduct
 from cyxla.xla.cpu.dot.parameters import INNER_FORMS
-from cyxla.xla.cpu.dot.product import Output, Product
-from cyxla.xla.cpu.dot.templates import FewRows
+from cyxla.xla.cpu.dot.product import Output, Product, registers, vector_bytes
+from cyxla.xla.cpu.dot.templates import InnerText
 from cyxla.xla.cpu.kernel import machine
 
 MAX_ROWS = 4
 CACHED_BYTES = 4 * machine.L2_BYTES, 3 * machine.L3_BYTES  # operands above come in another of `INNER_FORMS`
-UNIT_COLUMNS = 16, 64, 64  # inner products of one unit of work, by form
+LONG_ROW_BYTES = machine.L1_BYTES // 2  # so do longer rows of the left operand, if there are 16 vector registers
+UNIT_COLUMNS = 16, 64  # inner products of one unit of work, of an operand in the caches and of one beyond
 
 
 def runs_along_k(p: Product) -> bool:
@@ -19,20 +20,32 @@ def runs_along_k(p: Product) -> bool:
     return p.m <= MAX_ROWS and p.lhs[2] == p.rhs[1] == 1 and p.rhs[2] != 1 and p.n > 0
 
 
-class InnerProducts(ColumnBlocks):
-    """Kernel of inner products: each accumulates in four vectors, which are added in a fixed tree at the end."""
+def _form(p: Product) -> int:
+    """Return the index of the form of the micro-kernel."""
+    if registers() == 16:
+        return int(p.k * p.dtype.itemsize > LONG_ROW_BYTES)
+    return sum(p.n * p.k * p.dtype.itemsize > most for most in CACHED_BYTES)
 
-    name, inner = "dot_rows", True
+
+class InnerProducts(ColumnBlocks[InnerText]):
+    """Kernel of inner products: each has four accumulators, which are added in a fixed tree at the end."""
+
+    name, text = "dot_rows", InnerText
 
     def __init__(self, p: Product, output: Output, live: LiveProduct) -> None:
-        self.form = sum(p.n * p.k * p.dtype.itemsize > most for most in CACHED_BYTES)
-        super().__init__(p, output, live, min(p.n, UNIT_COLUMNS[self.form]), vector_bytes=64)
+        self.form = _form(p)
+        is_cached = p.n * p.k * p.dtype.itemsize <= CACHED_BYTES[0]
+        super().__init__(p, output, live, min(p.n, UNIT_COLUMNS[not is_cached]), vector_bytes())
+
+    @property
+    def _forms(self) -> tuple[tuple[int, bool], ...]:
+        return INNER_FORMS[registers()]
 
     @property
     def _form_values(self) -> dict[str, int]:
-        return {"form": self.form, "columns": INNER_FORMS[self.form][0]}
+        return {"form": self.form, "columns": self._forms[self.form][0]}
 
-    def _functions(self, few: FewRows) -> dict[str, str]:
-        columns, prefetches = INNER_FORMS[self.form]
+    def _functions(self, few: InnerText) -> dict[str, str]:
+        columns, prefetches = self._forms[self.form]
         forms = {f"KERNEL_inner{columns}": (columns, prefetches), "KERNEL_inner1": (1, False)}
         return {name: few.inner_products(name, *form) for name, form in forms.items()}

@@ -8,11 +8,14 @@ from cyxla.xla.cpu.kernel import machine
 #: Rows of a tile by its vectors, where there are 32 vector registers, and where there are 16.
 ROWS = {32: {1: 14, 2: 12, 3: 8, 4: 6}, 16: {1: 10, 2: 6}}
 MAX_VECTORS = 8  # vectors of a tile of one row, at most
-#: Inner products at once, and whether their operand is prefetched: from the caches, from beyond, from far beyond.
-INNER_FORMS = ((4, False), (2, True), (4, True))
+#: Inner products at once, and whether their operand is prefetched. Where there are 32 vector registers: from the
+#: caches, from beyond, from far beyond. Where there are 16: with a row that stays in L1, with a longer one; a prefetch
+#: of columns that the processor (Zen 3) follows by itself costs up to 20 %.
+INNER_FORMS = {32: ((4, False), (2, True), (4, True)), 16: ((1, False), (2, False))}
+INNER_BYTES = 64  # size of an accumulator of inner products, at any level
 PREFETCH_BYTES = 32 * machine.LINE_BYTES  # distance of the prefetch of inner products
 LOCALITIES = 2, 3  # cache that rows of a combination are prefetched to: L2 from beyond it, else L1
-COMBINATION_BYTES = machine.L1_BYTES // 8  # sums of a combination of rows, at most
+MAX_COMBINATIONS = 32  # rows of a product that is computed as sums of rows
 
 #: Parameters of ``dot.h``. Strides are in elements, but those of the prefetch in bytes (see `tiles.Prefetch`).
 DOT = ParameterStruct((
@@ -24,7 +27,6 @@ DOT = ParameterStruct((
     "group_panels", "strip_tiles",  # panels of a unit, and tiles of each of them before the next panel
     "tiles", "height", "tall_tiles", "k_block", "units", "tasks",
     "ranges", "tail_ranges", "tail_groups",  # units of a group of panels; the last `tail_groups` have `tail_ranges`
-    "streams", "span", "groups",  # panels of a group, of which a block of k is streamed before the next one
     "prefetch", "prefetch_every", "prefetch_lines", "prefetch_stride", "prefetch_start", "prefetch_tile",
     "out_stride",  # between rows of the stored sums
     "epilogue", "sums",  # epilogue: 0 none, 1 on each tile, 2 on the elements `sums` of a unit after all blocks of k
@@ -33,14 +35,21 @@ DOT = ParameterStruct((
 #: strides of the left operand, of the panel and of the sums, and the prefetch.
 TILE = ParameterStruct((
     "count", "adds", "left_row_stride", "left_k_stride", "right_stride", "out_stride",
-    "prefetch_every", "prefetch_lines", "prefetch_stride", "prefetch_distance", "prefetch_tile",
+    "prefetch_every", "prefetch_lines", "prefetch_stride", "prefetch_tile",
 ))  # fmt: skip
-#: Parameters of ``dot_few_rows.h``.
-FEW_ROWS = ParameterStruct((
+_FEW_ROWS = (
     "left", "right", "out",  # indices of the buffers
     "m", "n", "k", "left_batch_stride", "left_row_stride", "left_k_stride",
     "right_batch_stride", "right_k_stride", "right_column_stride",
-    "width", "blocks",  # columns of a unit of work, and such units of a product
-    "form", "columns",  # micro-kernel: its index, and the columns that it computes at once
-    "units", "tasks",
+    "width", "blocks",  # columns of a unit of work, and such blocks of a product
+    "form", "units", "tasks",  # form: index of the micro-kernel
+)  # fmt: skip
+#: Parameters of ``dot_few_rows.h``: also the columns that the micro-kernel computes at once.
+INNER = ParameterStruct((*_FEW_ROWS, "columns"))
+#: Parameters of ``dot_row_sums.h``.
+ROW_SUMS = ParameterStruct((
+    *_FEW_ROWS,
+    "part", "parts",  # rows of the right operand of a unit of work, and such parts of a product
+    "sums_stride",  # elements between rows of the sums of a unit
+    "scratch", "phase",  # indices of the buffers, with several parts
 ))  # fmt: skip

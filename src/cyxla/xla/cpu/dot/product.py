@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from cyxla.types import ElementType, Shape
@@ -11,7 +11,7 @@ from cyxla.xla.cpu.c.isa_levels import VECTOR_BITS
 from cyxla.xla.cpu.c.target import isa_level
 from cyxla.xla.cpu.dot.parameters import ROWS
 from cyxla.xla.cpu.kernel import cost, machine, prebuilt_calls
-from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind
+from cyxla.xla.cpu.kernel.kernel import Kernel
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.passes.expand.dot import DotDims, has_packed_rhs, merged_stride
@@ -98,24 +98,23 @@ class Output:
         """Buffer indices of the operands and of the result."""
         return self.left, self.right, len(self.epilogue.reads)
 
-    def prebuilt(self, form: str, ns: float, numbers: Callable[[], tuple[list[int], int]]) -> Kernel | None:
+    def prebuilt(self, form: str, numbers: Callable[[], list[int]], template: Kernel) -> Kernel | None:
         """Return a prebuilt kernel, or None if C must be generated.
 
         Parameters
         ----------
         form : str
             Name of the function without its element type.
-        ns : float
-            Estimated time in ns.
         numbers : callable
-            Function that returns the arguments and the number of tasks.
+            Function that returns the arguments.
+        template : Kernel
+            Kernel to copy everything but the text from.
         """
         if not self.is_direct:
             return None
-        arguments, count = numbers()
         dtype = self.epilogue.root.shape.dtype.text
-        kernel = Kernel(f"dot, {form}", count, ns, kind=KernelKind.DOT)
-        return prebuilt_calls.kernel(f"{form}_{dtype}", arguments, kernel, len(self.epilogue.reads) + 1)
+        buffers = len(self.epilogue.reads) + 1 + (template.scratch > 0) + (template.phases > 1)
+        return prebuilt_calls.kernel(f"{form}_{dtype}", numbers(), replace(template, text=f"dot, {form}"), buffers)
 
     @property
     def scratch(self) -> int:
@@ -134,9 +133,14 @@ def vector_bytes() -> int:
     return VECTOR_BITS.get(isa_level(), 128) // 8
 
 
+def registers() -> int:
+    """Return the number of vector registers."""
+    return 32 if vector_bytes() == 64 else 16
+
+
 def tile_rows() -> dict[int, int]:
     """Return the number of rows of a tile for each number of vectors, given the registers."""
-    return ROWS[32 if vector_bytes() == 64 else 16]
+    return ROWS[registers()]
 
 
 def panel_width(dtype: ElementType, m: int, k: int, n: int) -> int | None:

@@ -1,54 +1,122 @@
-"""Dot of one row as a sum of weighted rows, where the columns of the right operand are contiguous.
+"""Dot of few rows as sums of weighted rows, where the columns of the right operand are contiguous.
 
-The right operand is streamed once and in order, a few rows at a time, over as many columns as have their sums in L1. An
-element is the sum of chains of eight fused multiply-adds, in the order of the contracted dimension.
+The right operand is streamed once and in order, a few rows at a time, in pieces whose sums stay in the caches. If it
+comes from memory, pieces are as long as that allows, since processors prefetch along a row, and past the end of a short
+piece in vain; for enough units of work, the contracted dimension is cut into parts, whose sums are added at the end. An
+element is the sum of chains of fused multiply-adds, in the order of the contracted dimension.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from cyxla.xla.cpu.dot.few_rows import ColumnBlocks
 from cyxla.xla.cpu.dot.live_products import LiveProduct
-from cyxla.xla.cpu.dot.parameters import COMBINATION_BYTES, LOCALITIES
+from cyxla.xla.cpu.dot.parameters import LOCALITIES, MAX_COMBINATIONS
 from cyxla.xla.cpu.dot.product import Output, Product, vector_bytes
-from cyxla.xla.cpu.dot.templates import FewRows
+from cyxla.xla.cpu.dot.templates import RowSumsText
 from cyxla.xla.cpu.kernel import machine
 
-CHAIN = 8  # terms that are added together
 CACHED_BYTES = 4 * machine.L2_BYTES  # larger operands come from beyond L2
+STREAMED_BYTES = machine.L3_BYTES // 2  # larger operands come from memory
+MIN_BYTES = machine.L2_BYTES  # operands below are read by several rows in tiles
+MIN_DEPTH = 32  # contracted elements of products of several rows
 VECTOR_BYTES = machine.VECTOR_BYTES
+PAIR_BYTES = 2 * VECTOR_BYTES  # rows of sums have room for pairs of vectors
 TILE_BYTES = 512  # up to this size, in full vectors, the sums of a row stay in registers: one tile
-# Bytes of a row in a unit of work: half a row, within these and `COMBINATION_BYTES`.
-MIN_CACHED_ROW_BYTES, MIN_STREAMED_ROW_BYTES = 1 << 10, 256
+# Bytes of a row in a unit of work: half a row, within these.
+MIN_CACHED_ROW_BYTES, MIN_ROW_BYTES, MAX_ROW_BYTES = 1 << 10, 256, machine.L1_BYTES // 8
+MIN_STREAMED_ROW_BYTES = machine.PAGE_BYTES  # of an operand that comes from memory
+MAX_STREAMED_ROW_BYTES = machine.L2_BYTES // 32  # eight rows, and eight that are prefetched, take half of L2
+SUMS_BYTES = machine.L2_BYTES // 8  # sums of a unit of work
+STREAMED_UNITS = 16  # of an operand that comes from memory, for a balanced load
+# Least rows of the right operand in a part: by the traffic of its sums, for each row of the product, and at all.
+PART_ROWS_PER_ROW, MIN_PART_ROWS = 16, 96
+PART_STEP = 24  # rows of a part are a multiple of those in a chain, eight or six
 
 
 def is_row_combination(p: Product) -> bool:
-    """Return True if a product is best computed as a sum of weighted rows of the right operand."""
+    """Return True if a product is best computed as sums of weighted rows of the right operand."""
     row = p.n * p.dtype.itemsize
-    fits = p.m == 1 and p.rhs[2] == 1 and not p.panel and row >= VECTOR_BYTES
-    return fits and (row > TILE_BYTES or row % VECTOR_BYTES != 0)
+    nbytes = p.k * row
+    if p.panel or p.rhs[2] != 1 or row < VECTOR_BYTES:
+        return False
+    if p.m == 1:
+        return row > TILE_BYTES or row % VECTOR_BYTES != 0 or nbytes > STREAMED_BYTES
+    return p.m <= MAX_COMBINATIONS and p.k > MIN_DEPTH and nbytes >= MIN_BYTES
 
 
-class RowCombination(ColumnBlocks):
-    """Kernel of a sum of weighted rows; a unit of work reads all rows of its columns."""
+@dataclass(frozen=True)
+class Pieces:
+    """Pieces of the right operand that units of work read.
 
-    name, inner = "dot_sums", False
+    Attributes
+    ----------
+    width : int
+        Columns of a piece.
+    rows : int
+        Rows of a piece.
+    """
+
+    width: int
+    rows: int
+
+    @staticmethod
+    def of(p: Product) -> Pieces:
+        """Return the pieces of a product; they depend on its sizes alone."""
+        row, nbytes = p.n * p.dtype.itemsize, p.k * p.n * p.dtype.itemsize
+        max_bytes = max(SUMS_BYTES // p.m, MIN_STREAMED_ROW_BYTES // 2)
+        if nbytes <= STREAMED_BYTES:
+            half = -(-row // (2 * VECTOR_BYTES)) * VECTOR_BYTES
+            least = MIN_CACHED_ROW_BYTES if nbytes <= CACHED_BYTES else MIN_ROW_BYTES
+            return Pieces(_width(p, -(-row // min(max(half, least), MAX_ROW_BYTES, max_bytes))), p.k)
+        blocks = -(-row // min(max_bytes, MAX_STREAMED_ROW_BYTES))
+        most = p.k // max(MIN_PART_ROWS, PART_ROWS_PER_ROW * p.m)
+        parts = 1 << (max(1, min(most, STREAMED_UNITS // (blocks * p.batch))).bit_length() - 1)
+        wanted = -(-STREAMED_UNITS // (parts * p.batch))
+        blocks = max(blocks, min(wanted, row // MIN_STREAMED_ROW_BYTES))
+        return Pieces(_width(p, blocks), -(-p.k // (parts * PART_STEP)) * PART_STEP if parts > 1 else p.k)
+
+
+class RowCombination(ColumnBlocks[RowSumsText]):
+    """Kernel of sums of weighted rows; a unit of work reads a piece of the right operand for all rows of the left."""
+
+    name, text = "dot_sums", RowSumsText
 
     def __init__(self, p: Product, output: Output, live: LiveProduct) -> None:
-        self.is_cached = p.k * p.n * p.dtype.itemsize <= CACHED_BYTES
-        super().__init__(p, output, live, _width(p, self.is_cached), vector_bytes())
+        pieces = Pieces.of(p)
+        self.rows = pieces.rows
+        self.locality = int(p.k * p.n * p.dtype.itemsize <= CACHED_BYTES)
+        super().__init__(p, output, live, pieces.width, vector_bytes(), max(1, -(-p.k // max(1, pieces.rows))))
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Size of the scratch buffer in bytes."""
+        return self.units * self.p.m * self._sums_stride * self.p.dtype.itemsize if self.parts > 1 else 0
+
+    @property
+    def _sums_stride(self) -> int:
+        """Elements between rows of sums: an odd number of cache lines, so that rows do not evict each other from L1."""
+        lines = -(-self.width * self.p.dtype.itemsize // PAIR_BYTES) * PAIR_BYTES // machine.LINE_BYTES
+        return (lines + 1) * machine.LINE_BYTES // self.p.dtype.itemsize
 
     @property
     def _form_values(self) -> dict[str, int]:
-        return {"form": int(self.is_cached)}
+        scratch = self.output.scratch if self.parts > 1 else 0
+        return {
+            "form": self.locality if self.p.m == 1 else len(LOCALITIES),
+            "part": self.rows, "parts": self.parts, "sums_stride": self._sums_stride,
+            "scratch": scratch, "phase": scratch + 1,
+        }  # fmt: skip
 
-    def _functions(self, few: FewRows) -> dict[str, str]:
-        return {"KERNEL_sums": few.row_combination("KERNEL_sums", LOCALITIES[self.is_cached])}
+    def _functions(self, few: RowSumsText) -> dict[str, str]:
+        name = "KERNEL_sums"
+        one_row = self.p.m == 1
+        return {name: few.one_row(name, LOCALITIES[self.locality]) if one_row else few.several_rows(name)}
 
 
-def _width(p: Product, is_cached: bool) -> int:
+def _width(p: Product, blocks: int) -> int:
     """Return the width of a block: whole vectors of any ISA level, with at least one vector in the last block."""
-    row, lanes = p.n * p.dtype.itemsize, VECTOR_BYTES // p.dtype.itemsize
-    half = -(-row // (2 * VECTOR_BYTES)) * VECTOR_BYTES
-    blocks = -(-row // min(max(half, MIN_CACHED_ROW_BYTES if is_cached else MIN_STREAMED_ROW_BYTES), COMBINATION_BYTES))
+    lanes = VECTOR_BYTES // p.dtype.itemsize
     vectors = -(-p.n // (blocks * lanes))
     return next(w * lanes for w in range(vectors, 0, -1) if (p.n - 1) % (w * lanes) + 1 >= lanes)

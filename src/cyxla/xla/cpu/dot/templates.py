@@ -1,20 +1,23 @@
-"""Instances of the headers of products, among them ``include/cyxla/kernels/{dot,dot_tile,dot_few_rows}.h``.
+"""Instances of the headers of products, such as ``include/cyxla/kernels/{dot,dot_tile,dot_few_rows,dot_row_sums}.h``.
 
 The build of the package makes those that come prebuilt (`prebuilt.dot`), an emitter those of its own program.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from cyxla.xla.cpu.c.kernel_header import instantiate
-from cyxla.xla.cpu.dot.parameters import COMBINATION_BYTES, DOT, FEW_ROWS, PREFETCH_BYTES, TILE
+from cyxla.xla.cpu.c.parameter_struct import ParameterStruct
+from cyxla.xla.cpu.dot.parameters import DOT, INNER, INNER_BYTES, MAX_COMBINATIONS, PREFETCH_BYTES, ROW_SUMS, TILE
 
 ITEM_BYTES = {"float": 4, "double": 8}  # by C type
-PANEL_UNITS, STREAMED_UNITS, ANY_UNITS = range(3)  # DOT_UNITS
+PANEL_UNITS, ANY_UNITS = range(2)  # DOT_UNITS
 NO_PACK, PACK_ROWS, PACK_ANY = 0, 1, 2  # DOT_PACK
-NO_PREFETCH, PREFETCH_NEXT_PANEL, PREFETCH_OWN_ROWS = 0, 1, 2  # TILE_PREFETCH
+NO_PREFETCH, PREFETCH_NEXT_PANEL = 0, 1  # TILE_PREFETCH
 
 _TILE_ARGUMENTS = (
     "const {p}_tile *s, const {p}_e *restrict a, const {p}_e *restrict b, {p}_e *restrict o, const char *prefetched, "
@@ -71,7 +74,7 @@ class TileText:
     columns : bool
         True if elements of a column of the left operand are neighbours, for sizes that arrive at run time.
     prefetch : int
-        One of NO_PREFETCH, PREFETCH_AT_TIMES and PREFETCH_ROWS.
+        NO_PREFETCH or PREFETCH_NEXT_PANEL.
     sizes : mapping of str to int or None
         Constants among the members of `TILE`; None if all arrive at run time.
     linked : bool
@@ -133,7 +136,7 @@ def dot_text(
     tile_room : int
         Most elements of a tile.
     units : int
-        One of PANEL_UNITS, STREAMED_UNITS and ANY_UNITS.
+        PANEL_UNITS or ANY_UNITS.
     pack : int
         One of NO_PACK, PACK_ROWS and PACK_ANY.
     constants : mapping of str to int or None
@@ -163,7 +166,7 @@ def dot_text(
 
 
 @dataclass(frozen=True)
-class FewRows:
+class FewRows(ABC):
     """Texts of products of few rows.
 
     Attributes
@@ -172,18 +175,18 @@ class FewRows:
         Prefix of all names, and C type of an element.
     vector_bytes : int
         Size of a vector in bytes.
-    inner : bool
-        True for inner products, False for combinations of rows.
     sizes : mapping of str to int or None
-        The members of `FEW_ROWS` if they are constants; None if they arrive at run time.
+        The members of `parameters` if they are constants; None if they arrive at run time.
     stops : bool
         True if these are the sizes of the whole product, but sums may stop early: all sizes arrive at run time.
     """
 
+    parameters: ClassVar[ParameterStruct]
+    more_arguments: ClassVar[str] = ""  # types of a micro-kernel's last arguments
+
     prefix: str
     element: str
     vector_bytes: int
-    inner: bool
     sizes: Mapping[str, int] | None = None
     stops: bool = False
 
@@ -191,25 +194,14 @@ class FewRows:
     def types(self) -> list[str]:
         """Definitions of the types, and of the sizes if they are constants."""
         numbers = f"{self.prefix}_numbers"
-        sizes = [] if self.sizes is None else [FEW_ROWS.constant(numbers, f"{self.prefix}_sizes", self.sizes)]
+        sizes = [] if self.sizes is None else [self.parameters.constant(numbers, f"{self.prefix}_sizes", self.sizes)]
         return [
             *vector_types(self.prefix, self.element, self.vector_bytes),
-            FEW_ROWS.typedef(numbers),
+            self.parameters.typedef(numbers),
             f"typedef void (*{self.prefix}_function)({self._arguments});",
             after_type(self.prefix, self.element),
             *sizes,
         ]
-
-    def inner_products(self, name: str, columns: int, prefetches: bool) -> str:
-        """Return a function of ``inner_products.h``."""
-        return self._micro_kernel(
-            "inner_products.h", "INNER", name, COLUMNS=columns, PREFETCH=PREFETCH_BYTES if prefetches else 0
-        )
-
-    def row_combination(self, name: str, locality: int) -> str:
-        """Return a function of ``row_combination.h``."""
-        vectors = COMBINATION_BYTES // self.vector_bytes + 1
-        return self._micro_kernel("row_combination.h", "COMBINE", name, VECTORS=vectors, LOCALITY=locality)
 
     def run(self, functions: Sequence[str], sums: int = 0, *, live: bool = False) -> str:
         """Return C of ``{prefix}_run(numbers, bufs, begin, end, after)``, given the functions by form.
@@ -224,25 +216,20 @@ class FewRows:
             True if functions tell the part of the product that matters (see `live_products`).
         """
         table = f"static const {self.prefix}_function {self.prefix}_functions[] = {{{', '.join(functions)}}};\n"
-        return table + instantiate(
-            "dot_few_rows.h",
-            self._members,
-            FEW_PREFIX=self.prefix,
-            FEW_ELEMENT=self.element,
-            FEW_CONSTANT=int(self._members is not None),
-            FEW_INNER=int(self.inner),
-            FEW_SUMS=sums,
-            FEW_LIVE=int(live),
-        )
+        return table + self._run(sums, int(live))
+
+    @abstractmethod
+    def _run(self, sums: int, live: int) -> str:
+        """Return the instance of the kernel's header."""
 
     @property
     def _members(self) -> dict[str, int] | None:
-        return None if self.sizes is None or self.stops else FEW_ROWS.members(self.sizes)
+        return None if self.sizes is None or self.stops else self.parameters.members(self.sizes)
 
     @property
     def _arguments(self) -> str:
         """Types of the arguments of a micro-kernel."""
-        return _FEW_ROWS_ARGUMENTS.format(p=self.prefix) + ("" if self.inner else ", int64_t")
+        return _FEW_ROWS_ARGUMENTS.format(p=self.prefix) + self.more_arguments
 
     def _micro_kernel(self, header: str, family: str, name: str, **parameters: int) -> str:
         shared: dict[str, str | int] = {
@@ -252,3 +239,46 @@ class FewRows:
         prototype = f"static __attribute__((noinline)) void {name}({self._arguments});\n"
         named = {f"{family}_{key}": value for key, value in (shared | parameters).items()}
         return prototype + instantiate(header, self._members, **named)
+
+    def _kernel(self, header: str, family: str, **parameters: int) -> str:
+        shared: dict[str, str | int] = {
+            "PREFIX": self.prefix, "ELEMENT": self.element, "CONSTANT": int(self._members is not None),
+        }  # fmt: skip
+        return instantiate(
+            header, self._members, **{f"{family}_{key}": value for key, value in (shared | parameters).items()}
+        )
+
+
+class InnerText(FewRows):
+    """Texts of inner products."""
+
+    parameters = INNER
+
+    def inner_products(self, name: str, columns: int, prefetches: bool) -> str:
+        """Return a function of ``inner_products.h``."""
+        prefetch, parts = PREFETCH_BYTES if prefetches else 0, INNER_BYTES // self.vector_bytes
+        span = INNER_BYTES // ITEM_BYTES[self.element]
+        return self._micro_kernel(
+            "inner_products.h", "INNER", name, PARTS=parts, SPAN=span, COLUMNS=columns, PREFETCH=prefetch
+        )
+
+    def _run(self, sums: int, live: int) -> str:
+        return self._kernel("dot_few_rows.h", "FEW", SUMS=sums, LIVE=live)
+
+
+class RowSumsText(FewRows):
+    """Texts of sums of weighted rows."""
+
+    parameters = ROW_SUMS
+    more_arguments = ", int64_t, int64_t"
+
+    def one_row(self, name: str, locality: int) -> str:
+        """Return a function of ``row_combination.h``."""
+        return self._micro_kernel("row_combination.h", "COMBINE", name, LOCALITY=locality)
+
+    def several_rows(self, name: str) -> str:
+        """Return the function of ``row_combinations.h``."""
+        return self._micro_kernel("row_combinations.h", "COMBINATIONS", name, ROWS=MAX_COMBINATIONS)
+
+    def _run(self, sums: int, live: int) -> str:
+        return self._kernel("dot_row_sums.h", "SUMS", AFTER=int(sums > 0), LIVE=live)

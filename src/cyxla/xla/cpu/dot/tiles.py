@@ -2,15 +2,13 @@
 
 The result is split into panels of columns and ranges of tiles of rows, all tiles of a range about equally high. The
 sums of a tile, some rows by some vectors, stay in registers during a loop over the contracted dimension: a row of the
-right operand, times one element of the left operand for each row. There are two orders of access to the operands:
+right operand, times one element of the left operand for each row.
 
-* panel by panel: all rows use a panel of the right operand before the next one. It is read in place, or packed first if
-  its columns are not contiguous, if the last vector would be cut, if its rows lie a multiple of 1 KiB apart and would
-  evict each other from the L1 cache, or if the lines that they lie in do not fit there. Long contracted dimensions are
-  done in links. A left operand too large for the caches goes by in slabs of rows, each past all panels; or the prebuilt
-  kernel packs two panels at a time, so that the operand is read half as often.
-* streaming, for few rows and a large right operand: some of its rows at a time, over many columns, so that it is read
-  from memory once and nearly in order.
+All rows use a panel of the right operand before the next one. It is read in place, or packed first if its columns are
+not contiguous, if the last vector would be cut, if its rows lie a multiple of 1 KiB apart and would evict each other
+from the L1 cache, or if the lines that they lie in do not fit there. Long contracted dimensions are done in links. A
+left operand too large for the caches goes by in slabs of rows, each past all panels; or the prebuilt kernel packs two
+panels at a time, so that the operand is read half as often.
 
 The C is in ``include/cyxla/kernels/{dot,dot_tile}.h``; `TiledProduct` chooses the numbers. Each element is a sum of
 chains of fused multiply-adds in the order of the contracted dimension; their length depends on the sizes of the product
@@ -26,7 +24,7 @@ from cyxla.xla.cpu.dot import templates
 from cyxla.xla.cpu.dot.live_products import LiveProduct
 from cyxla.xla.cpu.dot.parameters import DOT
 from cyxla.xla.cpu.dot.partition import STRIP_TILES, Partition, pair_panels
-from cyxla.xla.cpu.dot.product import CHAIN, MAX_TASKS, Output, Product, tasks, tile_rows, vector_bytes
+from cyxla.xla.cpu.dot.product import CHAIN, Output, Product, tasks, tile_rows, vector_bytes
 from cyxla.xla.cpu.dot.templates import TileText
 from cyxla.xla.cpu.kernel import machine, prebuilt_calls
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind
@@ -39,10 +37,6 @@ SLAB_BYTES = machine.L3_BYTES // 4  # of a left operand that is read again for e
 MIN_SLABS = 2
 MIN_SLAB_ROWS = 64  # rows that share a packed panel
 STACK_BYTES = 2 * machine.L1_BYTES  # limit on the sums on a thread's stack
-MAX_STREAMED_ROWS = 32
-MIN_STREAMED_BYTES = machine.L3_BYTES // 2  # larger right operands are streamed if rows are few
-STREAMED_K_BLOCK = 32
-STREAMED_ROW_BYTES = machine.PAGE_BYTES  # bytes of a row that are read at once
 CACHED_BYTES = machine.L2_BYTES  # panels of larger operands are prefetched
 MIN_PREFETCH_ROWS = 8  # rows of a panel between two prefetches, if sizes arrive at run time
 TASK_PANELS = 4  # panels of a task, one of which is prefetched while another is used
@@ -79,12 +73,6 @@ def split_into_slabs(p: Product) -> Product:
     return replace(p, batch=parts, m=rows, lhs=(rows * p.lhs[1], *p.lhs[1:]), rhs=(0, *p.rhs[1:])) if parts > 1 else p
 
 
-def is_streamed(p: Product) -> bool:
-    """Return whether some rows of a large right operand at a time go past few rows of the left one."""
-    large = p.k * p.n * p.dtype.itemsize >= (MIN_STREAMED_BYTES if p.m > 1 else CACHED_BYTES)
-    return not p.panel and p.m <= MAX_STREAMED_ROWS and p.rhs[2] == 1 and large and p.k > STREAMED_K_BLOCK
-
-
 class TiledProduct:
     """Choice of panels, ranges and tiles for a product, and its kernel."""
 
@@ -100,28 +88,20 @@ class TiledProduct:
         self.last = p.n - (self.panels - 1) * self.width  # columns of the last panel
         self.last_vectors = max(1, -(-self.last // self.lanes))
         self._split_rows()
-        self.streams = is_streamed(p)
-        if self.streams or not p.m:
+        if not p.m:
             self.live = LiveProduct()
-        self.packs_all = not self.streams and self._packs_all()
+        self.packs_all = self._packs_all()
         paired = pair_panels(p.batch, self.panels, self.tiles) if self.packs_all and self._is_prebuilt() else None
         if paired is None and not self.live:
             self.p = p = split_into_slabs(p)
             self._split_rows()
         self.packs_last = not p.panel and (self.packs_all or p.rhs[2] != 1 or self.last % self.lanes != 0)
-        self.k_blocks = max(1, -(-p.k // (STREAMED_K_BLOCK if self.streams else CHAIN)))
+        self.k_blocks = max(1, -(-p.k // CHAIN))
         self.k_block = -(-p.k // self.k_blocks)
-        if self.streams:
-            max_panels = STREAMED_ROW_BYTES // (self.width * self.itemsize)
-            self.span = max(1, min(max_panels, self.panels // 4))  # panels of a unit
-            self.groups = -(-self.panels // self.span)
-            self.partition, self.units = Partition(), max(1, p.batch * self.groups)
-            self.tasks = min(self.units, MAX_TASKS) if tasks(self.ns, self.units) > 1 else 1
-        else:
-            min_tasks = tasks(self.ns, max(1, p.batch * self.panels * self.tiles))
-            self.partition = paired or Partition(ranges=self._ranges(min_tasks))
-            self.units = max(1, self.partition.units(p.batch * -(-self.panels // self.partition.group_panels)))
-            self.tasks = self._tasks(min_tasks)
+        min_tasks = tasks(self.ns, max(1, p.batch * self.panels * self.tiles))
+        self.partition = paired or Partition(ranges=self._ranges(min_tasks))
+        self.units = max(1, self.partition.units(p.batch * -(-self.panels // self.partition.group_panels)))
+        self.tasks = self._tasks(min_tasks)
         self.sums_bytes = self._sums_bytes()
         self.sums_on_stack = self.sums_bytes <= STACK_BYTES
 
@@ -139,7 +119,7 @@ class TiledProduct:
         products of 8x8x8 and for 16x2048x16.
         """
         row_stride, k_stride = self.p.lhs[1:]
-        is_supported = self.direct and not self.live and (k_stride == 1 or (row_stride == 1 and not self.streams))
+        is_supported = self.direct and not self.live and 1 in (k_stride, row_stride)
         is_long = self.ns >= prebuilt_calls.MIN_PREBUILT_NS
         return is_supported and is_long and prebuilt_calls.pointer(f"dot_tiles_{self.p.dtype.text}") is not None
 
@@ -188,8 +168,6 @@ class TiledProduct:
         """Return the bytes for sums of a task that an epilogue takes."""
         if self.direct:
             return 0
-        if self.streams:
-            return self.p.m * self.span * self.width * self.itemsize
         tiles = -(-self.tiles // self.partition.ranges) if self.k_blocks > 1 else 1
         return tiles * (self.height + (self.tall_tiles > 0)) * self.width * self.itemsize
 
@@ -197,7 +175,9 @@ class TiledProduct:
     def kernel(self) -> Kernel:
         """Return the kernel, prebuilt or written."""
         if self._is_prebuilt():
-            prebuilt = self.output.prebuilt("dot_tiles", self.ns, lambda: (DOT.numbers(self._values()), self.tasks))
+            prebuilt = self.output.prebuilt(
+                "dot_tiles", lambda: DOT.numbers(self._values()), Kernel("", self.tasks, self.ns, kind=KernelKind.DOT)
+            )
             if prebuilt is not None:
                 return prebuilt
         return self._generate()
@@ -222,8 +202,6 @@ class TiledProduct:
             "group_panels": partition.group_panels,
             "strip_tiles": STRIP_TILES if partition.group_panels > 1 else max(1, self.tiles),
             "ranges": partition.ranges, "tail_ranges": partition.tail_ranges, "tail_groups": partition.tail_groups,
-            "streams": int(self.streams),
-            "span": self.span if self.streams else 0, "groups": self.groups if self.streams else 0,
             "out_stride": self.out_stride, "epilogue": self._epilogue_place, "sums": self.sums_bytes // self.itemsize,
             **self._prefetch_values(),
         }  # fmt: skip
@@ -274,13 +252,12 @@ class TiledProduct:
         c.line(f"static const KERNEL_tile_function KERNEL_tiles[2][2] = {{{', '.join(names)}}};")
         widths = [] if self.direct else [self.width if self.panels > 1 else self.last, self.last]
         after = [self.output.epilogue.function(c, width) for width in widths]
-        units = templates.STREAMED_UNITS if self.streams else templates.PANEL_UNITS
         pack = templates.NO_PACK
         if self.packs_last:
             pack = templates.PACK_ROWS if self.p.rhs[2] == 1 else templates.PACK_ANY
         c.lines(self.live.functions("KERNEL", self.p) if self.live else [])
         c.lines(templates.dot_text(
-            "KERNEL", element, self.lanes, (self.height + 1) * self.width, units, pack, values,
+            "KERNEL", element, self.lanes, (self.height + 1) * self.width, templates.PANEL_UNITS, pack, values,
             store=max(self.k_block, 1) * self.width * self.partition.group_panels if self.packs_last else 0,
             sums=values["sums"] if self.sums_on_stack else 0, live=self.live.form,
         ).splitlines())  # fmt: skip
@@ -299,13 +276,11 @@ class TiledProduct:
         step = self.width if packs else self.p.rhs[1]
         cut = self.last % self.lanes if last and self.direct else 0
         prefetch = self._prefetch()
-        form = templates.PREFETCH_OWN_ROWS if self.streams else templates.PREFETCH_NEXT_PANEL if prefetch else 0
+        form = templates.PREFETCH_NEXT_PANEL if prefetch else templates.NO_PREFETCH
         sizes = {
             "count": self.p.k, "left_row_stride": self.p.lhs[1], "left_k_stride": self.p.lhs[2], "right_stride": step,
             "out_stride": self.width if self._epilogue_place == 1 else self.out_stride,
         }  # fmt: skip
-        if self.streams:
-            sizes["prefetch_distance"] = self.width if self.span > 1 else 16 * step
         if prefetch:
             every, lines, stride, _, tile_bytes = self._prefetch_sizes(prefetch, 1)
             sizes |= {"prefetch_every": every, "prefetch_lines": lines, "prefetch_stride": stride}
@@ -323,12 +298,7 @@ class TiledProduct:
     def _prefetch(self) -> Prefetch:
         """Return the prefetch of an operand too large for the cache, divided among the tiles of a range."""
         p, share = self.p, max(1, self.tiles // self.partition.ranges)
-        if (
-            self.streams
-            or self.panels == 1
-            or self.partition.group_panels > 1
-            or p.k * p.n * self.itemsize < CACHED_BYTES
-        ):
+        if self.panels == 1 or self.partition.group_panels > 1 or p.k * p.n * self.itemsize < CACHED_BYTES:
             return Prefetch()
         if p.panel or (p.rhs[1] == 1 and p.rhs[2] == p.k and self.k_blocks == 1):
             return Prefetch(nbytes=-(-self.width * self.itemsize // share))
@@ -339,9 +309,7 @@ class TiledProduct:
     @property
     def out_stride(self) -> int:
         """Elements between rows of the sums that tiles store."""
-        if self.direct:
-            return self.p.n
-        return self.span * self.width if self.streams else self.width
+        return self.p.n if self.direct else self.width
 
     @property
     def _panel_stride(self) -> int:

@@ -19,7 +19,6 @@ _FORMS = {
     "rows": (False, templates.NO_PREFETCH),
     "columns": (True, templates.NO_PREFETCH),
     "prefetching": (False, templates.PREFETCH_NEXT_PANEL),
-    "streaming": (False, templates.PREFETCH_OWN_ROWS),
 }
 
 _RUN = """\
@@ -40,25 +39,26 @@ def text(level: Level) -> str:
 def _one_type(c: CWriter, name: str, element: str, level: Level) -> None:
     c.lines(templates.types(name, element, level.vector_bytes))
     _tiles(c, name, element, level)
-    _inner_products(c, name, element)
+    _inner_products(c, name, element, level)
     _row_combinations(c, name, element, level)
 
 
-def _inner_products(c: CWriter, name: str, element: str) -> None:
+def _inner_products(c: CWriter, name: str, element: str, level: Level) -> None:
     """Write ``dot_rows``: functions in the order of `INNER_FORMS`, then the one of the columns that are left."""
-    few = templates.FewRows(f"{name}_inner", element, 64, inner=True)
-    forms = (*parameters.INNER_FORMS, (1, False))
+    few = templates.InnerText(f"{name}_inner", element, level.vector_bytes)
+    forms = (*parameters.INNER_FORMS[level.registers], (1, False))
     names = [f"{few.prefix}{form}" for form in range(len(forms))]
     functions = [few.inner_products(function, *form) for function, form in zip(names, forms, strict=True)]
     _few_rows(c, few, f"dot_rows_{name}", dict(zip(names, functions, strict=True)))
 
 
 def _row_combinations(c: CWriter, name: str, element: str, level: Level) -> None:
-    """Write ``dot_sums``: functions in the order of `parameters.LOCALITIES`."""
-    few = templates.FewRows(f"{name}_combination", element, level.vector_bytes, inner=False)
+    """Write ``dot_sums``: functions of one row in the order of `parameters.LOCALITIES`, then that of several rows."""
+    few = templates.RowSumsText(f"{name}_combination", element, level.vector_bytes)
     names = [f"{few.prefix}_l{4 - locality}" for locality in parameters.LOCALITIES]
-    functions = map(few.row_combination, names, parameters.LOCALITIES)
-    _few_rows(c, few, f"dot_sums_{name}", dict(zip(names, functions, strict=True)))
+    functions = dict(zip(names, map(few.one_row, names, parameters.LOCALITIES), strict=True))
+    several = f"{few.prefix}_rows"
+    _few_rows(c, few, f"dot_sums_{name}", functions | {several: few.several_rows(several)})
 
 
 def _few_rows(c: CWriter, few: templates.FewRows, kernel: str, functions: dict[str, str]) -> None:

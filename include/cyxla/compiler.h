@@ -25,6 +25,13 @@
 #define CYX_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+/* The elements of a vector at given places; `places` is a vector of integers of their size. */
+#if defined(__clang__)
+#define CYX_SHUFFLE(places, v, ...) __builtin_shufflevector(v, v, __VA_ARGS__)
+#else
+#define CYX_SHUFFLE(places, v, ...) __builtin_shuffle(v, (places){__VA_ARGS__})
+#endif
+
 /* f(0) f(1) .. f(n - 1), the same backwards, and f(r, 0) f(r, 1) .. f(r, n - 1), for an n that may be a macro: gcc
    keeps named vectors in registers, but not the elements of an array, even if all loops over it are unrolled. */
 #define CYX_ROWS_(n, f) CYX_ROWS_##n(f)

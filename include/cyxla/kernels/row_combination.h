@@ -10,7 +10,7 @@
  *                     `prefix_e`, an element at any address; `prefix_numbers`, the struct of the sizes
  *   COMBINE_ELEMENT   C type of an element
  *   COMBINE_LANES     elements of a vector
- *   COMBINE_LOCALITY  where rows are prefetched to: 3 for L1, 2 for L2
+ *   COMBINE_LOCALITY  where rows are prefetched to: 3 for L1, 2 for L2; 0 for nowhere
  *   COMBINE_CONSTANT  1 if the sizes are the constants `prefix_sizes`, defined before; 0 if they arrive at run time
  */
 #include "../abi.h"
@@ -21,11 +21,16 @@
 #define COMBINE_ROWS 8
 
 #define COMBINE_FACTOR(row) const COMBINE_ELEMENT factor##row = left[row * step];
-#define COMBINE_FETCH(row) \
-  __builtin_prefetch((const char *)(first + (COMBINE_ROWS + row) * stride), 0, COMBINE_LOCALITY);
-#define COMBINE_ADD(row) sum += factor##row * *(const vector_at *)(first + row * stride);
+#define COMBINE_PAIR (2 * COMBINE_LANES)
+#define COMBINE_PAIR_BYTES (COMBINE_PAIR * (int64_t)sizeof(COMBINE_ELEMENT))
+#define COMBINE_FETCH(row)                             \
+  for (int64_t l = 0; l < COMBINE_PAIR_BYTES; l += 64) \
+    __builtin_prefetch((const char *)(first + (COMBINE_ROWS + row) * stride) + l, 0, COMBINE_LOCALITY);
+#define COMBINE_ADD(row)                                             \
+  sum_a += factor##row * *(const vector_at *)(first + row * stride); \
+  sum_b += factor##row * *(const vector_at *)(second + row * stride);
 
-/* Sum up `count` rows of `width` columns, at least one vector, in `sums`, which has room for whole vectors. */
+/* Sum up `count` rows of `width` columns, at least one vector, in `sums`, which has room for whole pairs of vectors. */
 CYX_FUSED __attribute__((noinline)) void COMBINE_NAME(const COMBINE(numbers) * s, const COMBINE_E *restrict left,
                                                       const COMBINE_E *restrict right, COMBINE_E *restrict sums,
                                                       int64_t width, int64_t count) {
@@ -36,14 +41,17 @@ CYX_FUSED __attribute__((noinline)) void COMBINE_NAME(const COMBINE(numbers) * s
   s = &COMBINE(sizes);
 #endif
   const int64_t step = s->left_k_stride, stride = s->right_k_stride;
-  const int64_t whole = (width + COMBINE_LANES - 1) / COMBINE_LANES * COMBINE_LANES, last = width - COMBINE_LANES;
+  const int64_t whole = (width + COMBINE_PAIR - 1) / COMBINE_PAIR * COMBINE_PAIR, last = width - COMBINE_LANES;
   for (int64_t n = 0; n < whole; n += COMBINE_LANES) *(vector_at *)(sums + n) = (vector){0};
   for (; count >= COMBINE_ROWS; count -= COMBINE_ROWS, left += COMBINE_ROWS * step, right += COMBINE_ROWS * stride) {
     CYX_ROWS(8, COMBINE_FACTOR)
-    for (int64_t n = 0; n < whole; n += COMBINE_LANES) {
+    for (int64_t n = 0; n < whole; n += COMBINE_PAIR) {
       const COMBINE_E *const first = right + (n < last ? n : last);
+      const COMBINE_E *const second = right + (n + COMBINE_LANES < last ? n + COMBINE_LANES : last);
+#if COMBINE_LOCALITY
       CYX_ROWS(8, COMBINE_FETCH)
-      vector sum = factor0 * *(const vector_at *)first;
+#endif
+      vector sum_a = factor0 * *(const vector_at *)first, sum_b = factor0 * *(const vector_at *)second;
       COMBINE_ADD(1)
       COMBINE_ADD(2)
       COMBINE_ADD(3)
@@ -51,7 +59,8 @@ CYX_FUSED __attribute__((noinline)) void COMBINE_NAME(const COMBINE(numbers) * s
       COMBINE_ADD(5)
       COMBINE_ADD(6)
       COMBINE_ADD(7)
-      *(vector_at *)(sums + n) += sum;
+      *(vector_at *)(sums + n) += sum_a;
+      *(vector_at *)(sums + n + COMBINE_LANES) += sum_b;
     }
   }
   for (; count > 0; --count, left += step, right += stride) {
@@ -61,7 +70,7 @@ CYX_FUSED __attribute__((noinline)) void COMBINE_NAME(const COMBINE(numbers) * s
       *(vector_at *)(sums + n) += product;
     }
   }
-  const vector end = *(const vector_at *)(sums + whole - COMBINE_LANES);
+  const vector end = *(const vector_at *)(sums + (width - 1) / COMBINE_LANES * COMBINE_LANES);
   *(vector_at *)(sums + last) = end;
 }
 

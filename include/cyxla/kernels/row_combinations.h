@@ -85,7 +85,7 @@ CYX_FUSED __attribute__((noinline)) void COMBINATIONS_NAME(const COMBINATIONS(nu
         *(vector_at *)(sums + m * sums_stride + n) += product;
       }
     }
-  const int64_t final = (width + COMBINATIONS_LANES - 1) / COMBINATIONS_LANES * COMBINATIONS_LANES - COMBINATIONS_LANES;
+  const int64_t final = (width - 1) / COMBINATIONS_LANES * COMBINATIONS_LANES;
   for (int64_t m = 0; m < rows; ++m, sums += sums_stride) {
     const vector end = *(const vector_at *)(sums + final);
     *(vector_at *)(sums + last) = end;

@@ -1,8 +1,8 @@
 """Dot of few rows as sums of weighted rows, where the columns of the right operand are contiguous.
 
-The right operand is streamed once and in order, a few rows at a time, in pieces whose sums stay in the caches. If it
-comes from memory, pieces are as long as that allows, since processors prefetch along a row, and past the end of a short
-piece in vain; for enough units of work, the contracted dimension is cut into parts, whose sums are added at the end. An
+The right operand is streamed once and in order, a few rows at a time, in pieces whose sums stay in the caches. From
+beyond L2, pieces are as long as that allows, since processors prefetch along a row, and past the end of a short piece
+in vain; for enough units of work, the contracted dimension is cut into parts, whose sums are added at the end. An
 element is the sum of chains of fused multiply-adds, in the order of the contracted dimension.
 """
 
@@ -13,23 +13,22 @@ from dataclasses import dataclass
 from cyxla.xla.cpu.dot.few_rows import ColumnBlocks
 from cyxla.xla.cpu.dot.live_products import LiveProduct
 from cyxla.xla.cpu.dot.parameters import LOCALITIES, MAX_COMBINATIONS
-from cyxla.xla.cpu.dot.product import Output, Product, vector_bytes
+from cyxla.xla.cpu.dot.product import Output, Product, registers, tasks, vector_bytes
 from cyxla.xla.cpu.dot.templates import RowSumsText
 from cyxla.xla.cpu.kernel import machine
 
 CACHED_BYTES = 4 * machine.L2_BYTES  # larger operands come from beyond L2
 STREAMED_BYTES = machine.L3_BYTES // 2  # larger operands come from memory
-MIN_BYTES = machine.L2_BYTES  # operands below are read by several rows in tiles
+MIN_BYTES = machine.L2_BYTES  # operands below are read by several rows in tiles, and by one row in half rows
 MIN_DEPTH = 32  # contracted elements of products of several rows
 VECTOR_BYTES = machine.VECTOR_BYTES
 PAIR_BYTES = 2 * VECTOR_BYTES  # rows of sums have room for pairs of vectors
 TILE_BYTES = 512  # up to this size, in full vectors, the sums of a row stay in registers: one tile
-# Bytes of a row in a unit of work: half a row, within these.
-MIN_CACHED_ROW_BYTES, MIN_ROW_BYTES, MAX_ROW_BYTES = 1 << 10, 256, machine.L1_BYTES // 8
-MIN_STREAMED_ROW_BYTES = machine.PAGE_BYTES  # of an operand that comes from memory
-MAX_STREAMED_ROW_BYTES = machine.L2_BYTES // 32  # eight rows, and eight that are prefetched, take half of L2
+MIN_HALF_BYTES = 1 << 10  # half of a row that is a unit of work
+MIN_ROW_BYTES = machine.PAGE_BYTES  # of a piece of an operand from beyond L2
+MAX_ROW_BYTES = machine.L2_BYTES // 32  # so that eight rows, and eight that are prefetched, take half of L2
 SUMS_BYTES = machine.L2_BYTES // 8  # sums of a unit of work
-STREAMED_UNITS = 16  # of an operand that comes from memory, for a balanced load
+MAX_UNITS = 16  # of an operand from beyond L2: enough for a balanced load
 # Least rows of the right operand in a part: by the traffic of its sums, for each row of the product, and at all.
 PART_ROWS_PER_ROW, MIN_PART_ROWS = 16, 96
 PART_STEP = 24  # rows of a part are a multiple of those in a chain, eight or six
@@ -64,17 +63,15 @@ class Pieces:
     @staticmethod
     def of(p: Product) -> Pieces:
         """Return the pieces of a product; they depend on its sizes alone."""
-        row, nbytes = p.n * p.dtype.itemsize, p.k * p.n * p.dtype.itemsize
-        max_bytes = max(SUMS_BYTES // p.m, MIN_STREAMED_ROW_BYTES // 2)
-        if nbytes <= STREAMED_BYTES:
+        row = p.n * p.dtype.itemsize
+        if p.k * row <= MIN_BYTES:
             half = -(-row // (2 * VECTOR_BYTES)) * VECTOR_BYTES
-            least = MIN_CACHED_ROW_BYTES if nbytes <= CACHED_BYTES else MIN_ROW_BYTES
-            return Pieces(_width(p, -(-row // min(max(half, least), MAX_ROW_BYTES, max_bytes))), p.k)
-        blocks = -(-row // min(max_bytes, MAX_STREAMED_ROW_BYTES))
+            return Pieces(_width(p, -(-row // max(half, MIN_HALF_BYTES))), p.k)
+        units = -(-tasks(p.ns, MAX_UNITS) // p.batch)
+        blocks = -(-row // min(max(SUMS_BYTES // p.m, MIN_ROW_BYTES), MAX_ROW_BYTES))
         most = p.k // max(MIN_PART_ROWS, PART_ROWS_PER_ROW * p.m)
-        parts = 1 << (max(1, min(most, STREAMED_UNITS // (blocks * p.batch))).bit_length() - 1)
-        wanted = -(-STREAMED_UNITS // (parts * p.batch))
-        blocks = max(blocks, min(wanted, row // MIN_STREAMED_ROW_BYTES))
+        parts = 1 << (max(1, min(most, units // blocks)).bit_length() - 1)
+        blocks = max(blocks, min(-(-units // parts), row // MIN_ROW_BYTES))
         return Pieces(_width(p, blocks), -(-p.k // (parts * PART_STEP)) * PART_STEP if parts > 1 else p.k)
 
 
@@ -86,7 +83,9 @@ class RowCombination(ColumnBlocks[RowSumsText]):
     def __init__(self, p: Product, output: Output, live: LiveProduct) -> None:
         pieces = Pieces.of(p)
         self.rows = pieces.rows
-        self.locality = int(p.k * p.n * p.dtype.itemsize <= CACHED_BYTES)
+        is_cached = p.k * p.n * p.dtype.itemsize <= CACHED_BYTES
+        self.localities = LOCALITIES[registers()]
+        self.locality = min(int(is_cached), len(self.localities) - 1)
         super().__init__(p, output, live, pieces.width, vector_bytes(), max(1, -(-p.k // max(1, pieces.rows))))
 
     @property
@@ -104,7 +103,7 @@ class RowCombination(ColumnBlocks[RowSumsText]):
     def _form_values(self) -> dict[str, int]:
         scratch = self.output.scratch if self.parts > 1 else 0
         return {
-            "form": self.locality if self.p.m == 1 else len(LOCALITIES),
+            "form": self.locality if self.p.m == 1 else len(self.localities),
             "part": self.rows, "parts": self.parts, "sums_stride": self._sums_stride,
             "scratch": scratch, "phase": scratch + 1,
         }  # fmt: skip
@@ -112,7 +111,7 @@ class RowCombination(ColumnBlocks[RowSumsText]):
     def _functions(self, few: RowSumsText) -> dict[str, str]:
         name = "KERNEL_sums"
         one_row = self.p.m == 1
-        return {name: few.one_row(name, LOCALITIES[self.locality]) if one_row else few.several_rows(name)}
+        return {name: few.one_row(name, self.localities[self.locality]) if one_row else few.several_rows(name)}
 
 
 def _width(p: Product, blocks: int) -> int:

@@ -55,8 +55,9 @@ def _inner_products(c: CWriter, name: str, element: str, level: Level) -> None:
 def _row_combinations(c: CWriter, name: str, element: str, level: Level) -> None:
     """Write ``dot_sums``: functions of one row in the order of `parameters.LOCALITIES`, then that of several rows."""
     few = templates.RowSumsText(f"{name}_combination", element, level.vector_bytes)
-    names = [f"{few.prefix}_l{4 - locality}" for locality in parameters.LOCALITIES]
-    functions = dict(zip(names, map(few.one_row, names, parameters.LOCALITIES), strict=True))
+    localities = parameters.LOCALITIES[level.registers]
+    names = [f"{few.prefix}_{locality}" for locality in localities]
+    functions = dict(zip(names, map(few.one_row, names, localities), strict=True))
     several = f"{few.prefix}_rows"
     _few_rows(c, few, f"dot_sums_{name}", functions | {several: few.several_rows(several)})
 

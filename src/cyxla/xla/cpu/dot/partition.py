@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-GROUP_PANELS = 2  # packed panels of a unit; both stay in L2
+from cyxla.xla.cpu.kernel import machine
+
+MIN_GROUP, MAX_GROUP = 2, 8  # packed panels of a unit
+GROUP_BYTES = machine.L2_BYTES * 3 // 8  # they stay in L2; each more of them reads the left operand less often
 STRIP_TILES = 4  # tiles that use all panels of a unit before the next tiles do
-MIN_UNITS = 16  # with panels in pairs
-MIN_RANGE_TILES = 64  # tiles of a range, if pairs are so few that each has several ranges
-TAIL_RANGES = 4  # ranges of the last eighth of the pairs
+MIN_UNITS = 16  # with panels in groups
+MIN_RANGE_TILES = 64  # tiles of a range, if groups are so few that each has several ranges
+TAIL_RANGES = 4  # ranges of the last eighth of the groups
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,8 @@ class Partition:
         return (groups - self.tail_groups) * self.ranges + self.tail_groups * self.tail_ranges
 
 
-def pair_panels(batch: int, panels: int, tiles: int) -> Partition | None:
-    """Return a partition with packed panels in pairs, which halves TLB misses of their rows and of the left operand.
+def group_panels(batch: int, panels: int, tiles: int, panel_bytes: int) -> Partition | None:
+    """Return a partition with packed panels in groups, which have fewer TLB misses of their rows and the left operand.
 
     Parameters
     ----------
@@ -46,20 +49,23 @@ def pair_panels(batch: int, panels: int, tiles: int) -> Partition | None:
         Number of products.
     panels, tiles : int
         Numbers of panels and tiles of each product.
+    panel_bytes : int
+        Size of a panel's block of the contracted dimension.
 
     Returns
     -------
     Partition or None
         Partition, or None if units would be too few, or too short to amortise packing.
     """
-    pairs = batch * -(-panels // GROUP_PANELS)
-    if panels < GROUP_PANELS or not pairs:
+    size = max(MIN_GROUP, min(MAX_GROUP, GROUP_BYTES // panel_bytes, batch * panels // MIN_UNITS))
+    groups = batch * -(-panels // size)
+    if panels < MIN_GROUP or not groups:
         return None
-    ranges = -(-MIN_UNITS // pairs)
+    ranges = -(-MIN_UNITS // groups)
     if ranges > 1:
-        return Partition(GROUP_PANELS, ranges) if tiles // ranges >= MIN_RANGE_TILES else None
+        return Partition(size, ranges) if tiles // ranges >= MIN_RANGE_TILES else None
     return (
-        Partition(GROUP_PANELS, 1, TAIL_RANGES, max(1, pairs // 8))
+        Partition(size, 1, TAIL_RANGES, max(1, groups // 8))
         if 2 * tiles >= TAIL_RANGES * MIN_RANGE_TILES
-        else Partition(GROUP_PANELS)
+        else Partition(size)
     )

@@ -7,8 +7,8 @@ right operand, times one element of the left operand for each row.
 All rows use a panel of the right operand before the next one. It is read in place, or packed first if its columns are
 not contiguous, if the last vector would be cut, if its rows lie a multiple of 1 KiB apart and would evict each other
 from the L1 cache, or if the lines that they lie in do not fit there. Long contracted dimensions are done in links. A
-left operand too large for the caches goes by in slabs of rows, each past all panels; or the prebuilt kernel packs two
-panels at a time, so that the operand is read half as often.
+left operand too large for the caches goes by in slabs of rows, each past all panels; or the prebuilt kernel packs
+some panels at a time, so that the operand is read less often.
 
 The C is in ``include/cyxla/kernels/{dot,dot_tile}.h``; `TiledProduct` chooses the numbers. Each element is a sum of
 chains of fused multiply-adds in the order of the contracted dimension; their length depends on the sizes of the product
@@ -23,7 +23,7 @@ from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.dot import templates
 from cyxla.xla.cpu.dot.live_products import LiveProduct
 from cyxla.xla.cpu.dot.parameters import DOT
-from cyxla.xla.cpu.dot.partition import STRIP_TILES, Partition, pair_panels
+from cyxla.xla.cpu.dot.partition import STRIP_TILES, Partition, group_panels
 from cyxla.xla.cpu.dot.product import CHAIN, Output, Product, tasks, tile_rows, vector_bytes
 from cyxla.xla.cpu.dot.templates import TileText
 from cyxla.xla.cpu.kernel import machine, prebuilt_calls
@@ -91,15 +91,18 @@ class TiledProduct:
         if not p.m:
             self.live = LiveProduct()
         self.packs_all = self._packs_all()
-        paired = pair_panels(p.batch, self.panels, self.tiles) if self.packs_all and self._is_prebuilt() else None
-        if paired is None and not self.live:
+        self.k_blocks = max(1, -(-p.k // CHAIN))
+        self.k_block = -(-p.k // self.k_blocks)
+        grouped = None
+        if self.packs_all and self._is_prebuilt():
+            panel_bytes = max(1, self.k_block) * self.width * self.itemsize
+            grouped = group_panels(p.batch, self.panels, self.tiles, panel_bytes)
+        if grouped is None and not self.live:
             self.p = p = split_into_slabs(p)
             self._split_rows()
         self.packs_last = not p.panel and (self.packs_all or p.rhs[2] != 1 or self.last % self.lanes != 0)
-        self.k_blocks = max(1, -(-p.k // CHAIN))
-        self.k_block = -(-p.k // self.k_blocks)
         min_tasks = tasks(self.ns, max(1, p.batch * self.panels * self.tiles))
-        self.partition = paired or Partition(ranges=self._ranges(min_tasks))
+        self.partition = grouped or Partition(ranges=self._ranges(min_tasks))
         self.units = max(1, self.partition.units(p.batch * -(-self.panels // self.partition.group_panels)))
         self.tasks = self._tasks(min_tasks)
         self.sums_bytes = self._sums_bytes()

@@ -428,6 +428,7 @@ class TracedArray:
             needed=NeededValue(inputs_of(self._op), is_index=False),
         )  # fmt: skip
 
+    @property
     def at(self) -> Any:
         """Functional updates: ``x.at[i].set(v)`` is an array with elements changed; also add, multiply, min, max."""
         return hooks.at(self)

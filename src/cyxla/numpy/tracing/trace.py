@@ -111,7 +111,7 @@ class Program:
     python_integers : frozenset of int
         Numbers of the parameters that are Python's integers and bools, for whose values programs are specialised.
     window_sizes : set of int
-        Those of them that determine the lengths of slices in loops, and had better be static.
+        Parameters among `python_integers` that determine the lengths of slices in loops, and had better be static.
     most_padded_bytes : int, optional
         Greatest size of a padded array with several run-time dimensions.
     catches : bool

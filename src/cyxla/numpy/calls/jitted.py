@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from functools import partial, update_wrapper
 from threading import RLock
 from time import perf_counter
@@ -34,7 +34,6 @@ from cyxla.errors import (
     FallbackWarning,
     InvalidArgumentError,
     OpError,
-    RecompileWarning,
     TraceError,
     UnimplementedError,
 )
@@ -43,12 +42,13 @@ from cyxla.numpy import functions as _functions
 from cyxla.numpy.array_methods import methods as _methods
 from cyxla.numpy.array_methods import protocols as _protocols
 from cyxla.numpy.calls.any_size import MODES, MOST_BYTES, AnySizePrograms, SizedEntry
-from cyxla.numpy.calls.argument_adapters import STATIC_TYPES
 from cyxla.numpy.calls.argument_binding import OUT, Binding, StaticNames, binding_of
 from cyxla.numpy.calls.disabling import disable_jit, is_disabled, needs_python
 from cyxla.numpy.calls.entries import Entry, PlainEntry, Source, TracedExecutable
 from cyxla.numpy.calls.jit_options import OPTIONS_OF_OTHERS, JitOptions
-from cyxla.numpy.calls.lowering import BOUNDS, Environment, Lowered, OpenSizes, Spec, lower
+from cyxla.numpy.calls.lowering import BOUNDS, Environment, Lowered, OpenSizes, lower
+from cyxla.numpy.calls.receivers import inlined_argument, is_receiver, receiver_of, receiver_value
+from cyxla.numpy.calls.recompilation import WARN_AFTER, warn_recompilation
 from cyxla.numpy.calls.shared_memory import SameArrays, run_on_copy
 from cyxla.numpy.calls.signatures import Call, read_arguments
 from cyxla.numpy.rewriting.functions import rewritten
@@ -56,13 +56,12 @@ from cyxla.numpy.state.guards import Guards
 from cyxla.numpy.state.snapshot import changing_nothing
 from cyxla.numpy.tracing import handlers as _handlers
 from cyxla.numpy.tracing.api_boundary import api_boundary
-from cyxla.numpy.tracing.containers import flatten, kind_of, map_leaves
+from cyxla.numpy.tracing.containers import flatten, map_leaves
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.needed_values import NeededValue
 from cyxla.numpy.tracing.sized_array import TooLargeError
 from cyxla.numpy.tracing.static_keys import static_key
-from cyxla.numpy.tracing.trace import current, require_current, user_line, warn_user
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
+from cyxla.numpy.tracing.trace import current, require_current, warn_user
 from cyxla.numpy.tracing.user_frames import trim_traceback, user_line_of
 from cyxla.progress import progress_of
 from cyxla.xla.client import platforms as _platforms
@@ -77,7 +76,6 @@ if TYPE_CHECKING:
 __all__ = ["CacheInfo", "Jitted", "jit"]
 _ = _functions, _methods, _protocols, _platforms, _handlers  # imported to register functions, operators and platforms
 MAX_ENTRIES = 256  # greatest number of signatures of a function that stay compiled
-WARN_AFTER = 8  # number of compilations after which to warn
 TRIES = 2  # signatures that are traced in vain, before NumPy runs a function on machines that cannot compile it
 MAX_VARIANTS = 16  # programs of a signature that differ in values from outside
 AnyEntry: TypeAlias = "Entry | PlainEntry | SizedEntry"
@@ -209,7 +207,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         """Handle a call that C has not seen before, one inside another traced function, or one that runs plainly."""
         if not self.is_internal and is_disabled():
             return self._call_function(args, kwnames)
-        if self._takes_self and len(args) > len(kwnames) and _is_receiver(args[0]):  # of a property, or Model.f(model)
+        if self._takes_self and len(args) > len(kwnames) and is_receiver(args[0]):  # of a property, or Model.f(model)
             keywords = dict(zip(kwnames, args[len(args) - len(kwnames) :], strict=True))
             return self(Receiver(args[0]), *args[1 : len(args) - len(kwnames)], **keywords)
         if current() is not None:
@@ -297,9 +295,9 @@ class Jitted(Dispatcher, Generic[P, R]):
 
     def _call_function(self, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
         count = len(args) - len(kwnames)
-        keywords = dict(zip(kwnames, map(_receiver_value, args[count:]), strict=True))
+        keywords = dict(zip(kwnames, map(receiver_value, args[count:]), strict=True))
         out = keywords.pop(OUT, None) if self._binding(count, kwnames).out is not None else None
-        result = self.function(*map(_receiver_value, args[:count]), **keywords)
+        result = self.function(*map(receiver_value, args[:count]), **keywords)
         return result if out is None else map_leaves(_write_output, out, result)
 
     def _compiled_call(self, binding: Binding, args: tuple[Any, ...]) -> tuple[Call, AnyEntry]:
@@ -356,7 +354,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         """Inline a call into the function being traced, with this function's mode of bounds."""
         binding = self._binding(len(args) - len(kwnames), kwnames)
         values = [a.default if a.source is None else args[a.source] for a in binding.arguments]
-        arguments = [v if a.static else _inlined(v) for a, v in zip(binding.arguments, values, strict=True)]
+        arguments = [v if a.static else inlined_argument(v) for a, v in zip(binding.arguments, values, strict=True)]
         pairs = list(zip(binding.arguments, arguments, strict=True))
         with require_current().program.bounds_mode(self.bounds):
             result = rewritten(self.function)(
@@ -535,7 +533,7 @@ class Jitted(Dispatcher, Generic[P, R]):
             self._recent_calls = [*self._recent_calls[1 - WARN_AFTER :], call.without_arrays()]
             warn = self._misses == WARN_AFTER
         if warn and not self._is_uncompiled():
-            _warn_recompilation(self.name, self._recent_calls, self._any_size.reason)
+            warn_recompilation(self.name, self._recent_calls, self._any_size.reason)
 
     def _drop_oldest(self, new_entry: Entry | PlainEntry) -> None:
         oldest = min((k for k, e in self._entries.items() if e is not new_entry), key=lambda k: self._entries[k].stamp)
@@ -548,7 +546,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         self: Jitted[Concatenate[Any, Q], R], instance: object, owner: type | None = None
     ) -> BoundJitted[Q, R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else BoundJitted(self, _receiver(instance))
+        return self if instance is None else BoundJitted(self, receiver_of(instance))
 
     # -- tracing, compiling, cache
 
@@ -721,19 +719,6 @@ class BoundJitted(partial, Generic[P, R]):  # type: ignore[type-arg]
         return self.func.call_async(*self.args, *args, **kwargs)  # type: ignore[attr-defined, no-any-return]
 
 
-def _receiver(instance: Any) -> Any:
-    """Return `self` of a method: a container as it is, other objects by identity."""
-    if isinstance(instance, type) or is_dataclass(instance) or isinstance(instance, (tuple, list, dict)):
-        return instance
-    return Receiver(instance)
-
-
-def _is_receiver(value: Any) -> bool:
-    """Return True for an object that can be an argument of a method alone, as its `self`."""
-    known = (Receiver, TracedArray, np.ndarray, np.generic, int, float, complex, *STATIC_TYPES)
-    return not isinstance(value, known) and kind_of(value) is None and not hasattr(value, "__array__")
-
-
 def _check_function(function: Any) -> None:
     if not callable(function):
         raise DTypeError(f"jit takes a function, got {type(function).__name__}")
@@ -770,38 +755,6 @@ def _arrays(values: Sequence[Any]) -> list[Any]:
     return [leaf for value in values for leaf in flatten(value)[0] if isinstance(leaf, np.ndarray)]
 
 
-def _receiver_value(value: Any) -> Any:
-    return value.value if isinstance(value, Receiver) else value
-
-
-def _inlined(value: Any) -> Any:
-    """Return an argument of an inlined function, which may change its containers and traced arrays."""
-    if isinstance(value, Receiver):
-        return value.value
-    is_outside = any(isinstance(leaf, (Receiver, np.ndarray, np.generic)) for leaf in flatten(value)[0])
-    return map_leaves(_inlined_leaf, value) if is_outside else value
-
-
-def _inlined_leaf(leaf: Any) -> Any:
-    if isinstance(leaf, Receiver):
-        return leaf.value
-    if type(leaf) is np.ndarray:
-        constant = as_traced(leaf)
-        return constant.make_view(_identity, _refuse_write, constant.memory)
-    return as_traced(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else leaf
-
-
-def _identity(op: Any) -> Any:
-    return op
-
-
-def _refuse_write(base: Any, new: Any) -> Any:
-    raise TraceError(
-        "a function writes to an array from outside that another traced function passes to it", where=user_line(),
-        hint="pass the array as an argument of the outer function",
-    )  # fmt: skip
-
-
 def _write_output(output: Any, value: Any) -> Any:
     output[...] = value
     return output
@@ -810,35 +763,6 @@ def _write_output(output: Any, value: Any) -> Any:
 def _largest_bytes(module: HloModule) -> int:
     """Return the bytes of the largest array of a program."""
     return max((i.shape.nbytes for c in module.post_order() for i in c.instructions if i.shape.is_array), default=0)
-
-
-def _warn_recompilation(name: str, calls: Sequence[Call], reason_of_sizes: str) -> None:
-    """Warn about the argument that causes repeated compilation."""
-    last = calls[-1]
-    similar = [c for c in calls if c.binding.keywords == last.binding.keywords and c.names == last.names]
-    changing = [
-        (name_, [str(c.specs[k]) for c in similar])
-        for k, name_ in enumerate(last.names)
-        if len({c.specs[k] for c in similar}) > 1
-    ]
-    if not changing:
-        reason, hint = "the structure of its arguments changes", "pass containers of one structure"
-    else:
-        name_, values = changing[0]
-        shown_values = ", ".join(dict.fromkeys(values[-4:]))
-        reason = f"argument {name_} changes: {shown_values}"
-        hint = _recompilation_hint([c.specs[last.names.index(name_)] for c in similar], reason_of_sizes)
-    warn_user(f"{name} has been compiled {WARN_AFTER} times, since {reason}; {hint}", RecompileWarning)
-
-
-def _recompilation_hint(specs: Sequence[Any], reason_of_sizes: str) -> str:
-    if not all(isinstance(s, Spec) for s in specs):
-        return "leave it out of static=, and use it in arithmetic alone, if it may be a traced number"
-    if len({s.kind for s in specs}) > 1:
-        return "convert it to one dtype before the call"
-    if reason_of_sizes:
-        return f"pad it to a few sizes, since it cannot be compiled for any size: {reason_of_sizes}"
-    return "pad it to a few sizes"
 
 
 @overload

@@ -76,3 +76,26 @@ def test_gradients(text):
                 high, low = (function(**{name: p}, **others) for p in moved)
                 want[k] = (high - low) / (2 * STEP)
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5, err_msg=f"{text} by {name}, {selected}")
+
+
+#: Functions of x and a mask whose derivatives are infinite at elements that are left out.
+SINGULAR = (
+    "np.log(x[x > 0]).sum()", "np.log(x[m]).sum()", "np.sqrt(x[m] * 2).sum()", "(np.cumsum(x[m]) * x[m]).sum()",
+    "(1 / np.sort(x[m])).sum()", "np.cumsum(np.log(x[m])).sum()", "np.power(x[m], 0.5).sum()",
+    "np.log(x[k : k + 2]).sum()", "(np.log(x[m])[:2] ** 2).sum()",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
+@pytest.mark.parametrize("text", SINGULAR)
+def test_gradients_beside_singularities(text, platform):
+    x, m, k = np.array([0.0, 1.5, 2.0, -1.0, 0.0]), np.array([False, True, True, False, False]), np.int64(1)
+    function = function_of(text, {"x": x, "m": m, "k": k})
+    got = cyxla.jit(cyxla.grad(function), platform=platform)(x, m, k)
+    want = np.zeros_like(x)
+    for n in (1, 2):
+        high, low = x.copy(), x.copy()
+        high[n] += STEP
+        low[n] -= STEP
+        want[n] = (function(high, m, k) - function(low, m, k)) / (2 * STEP)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
@@ -297,12 +297,22 @@ class MaskedElements(SizedArray):
             if isinstance(value, MaskedElements):
                 if value.plan is None or not value.plan.selects_same(self.plan):
                     return None
-                operands.append(value.basic_part)
+                operands.append(value._differentiable_part())
             elif not isinstance(value, SizedArray) and np.ndim(value) == 0:
                 operands.append(value)
             else:
                 return None
         return operands
+
+    def _differentiable_part(self) -> TracedArray:
+        """Return all elements; in functions to differentiate, ones for those that are not selected.
+
+        Derivatives at numbers such as the zeros that a mask leaves out of logarithms may be infinite or NaN.
+        """
+        if not require_current().program.gradients or self.dtype.kind not in "fc":
+            return self.basic_part
+        mask = TracedArray(self._plan.broadcast_mask())
+        return cast("TracedArray", np.where(mask, self.basic_part, self.dtype.type(1)))
 
     def _apply(self, ufunc: np.ufunc, operands: Sequence[Any], options: dict[str, Any]) -> Any:
         in_place = options.pop("out", None) is not None

@@ -24,7 +24,8 @@ from cyxla.numpy.sized import (
 from cyxla.numpy.sized.table import HANDLERS, bind, original
 from cyxla.numpy.sized.ufunc_methods import METHODS
 from cyxla.numpy.tracing.registry import implementation_of
-from cyxla.numpy.tracing.sized_array import raise_unsupported, raise_unsupported_function
+from cyxla.numpy.tracing.sized_array import SizedArray, filled, raise_unsupported, raise_unsupported_function
+from cyxla.numpy.tracing.trace import require_current
 
 FAMILIES = (
     creation, elementwise, indices, joining, matrices, movement, products, quantiles, reductions, shapes, sorting,
@@ -45,7 +46,14 @@ def call_function(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     if handler is None:
         implementation_of(function)  # raises if arrays of known size are not supported either
         raise_unsupported_function(function)
-    return handler(function, bind(function, args, kwargs))
+    result = handler(function, bind(function, args, kwargs))
+    return _with_empty_padding(result) if require_current().program.gradients else result
+
+
+def _with_empty_padding(result: Any) -> Any:
+    """Return results with zeros in the padding, whose derivatives would otherwise reach elements of the operands."""
+    is_inexact = isinstance(result, SizedArray) and result.dtype.kind in "fc"
+    return result.like(filled(result, 0)) if is_inexact else result
 
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

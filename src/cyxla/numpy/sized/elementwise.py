@@ -13,6 +13,7 @@ from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.promotion import output_error
 from cyxla.numpy.tracing.sized_array import SizedArray, filled, raise_unsupported, valid
+from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.xla.hlo.builder import functions as xla
@@ -67,6 +68,12 @@ def align_arguments(arguments: Mapping[str, Any], names: Sequence[str]) -> tuple
 _CHECKED_UFUNCS = (np.power,)  # integers to negative integer powers raise
 
 
+def _with_ones(value: Any) -> Any:
+    """Return an operand with ones in its padding, where derivatives are finite."""
+    is_inexact = isinstance(value, SizedArray) and value.dtype.kind in "fc"
+    return value.like(filled(value, 1)) if is_inexact else value
+
+
 def apply(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Apply an element-wise ufunc."""
     options = dict(kwargs)
@@ -76,6 +83,8 @@ def apply(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     if ufunc in _CHECKED_UFUNCS:
         inputs = list(map(_with_zeros, inputs))
+    if require_current().program.gradients:
+        inputs = list(map(_with_ones, inputs))
     where = [options.pop("where")] if options.get("where", True) is not True else []
     aligned, frame = align([*inputs, *where, *[o for o in outputs if o is not None]])
     if where:

@@ -71,7 +71,7 @@ def check(result, expected):
         np.testing.assert_allclose(result, expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("platform", ["cpu", "interpreter"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_three_programs_serve_all_sizes(name, platform):
@@ -83,7 +83,7 @@ def test_three_programs_serve_all_sizes(name, platform):
     assert compiled.cache_info().misses == (4 if name == "distances" else 3)  # 1000 needs a greater bound
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("platform", ["cpu", "interpreter"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_elements_of_earlier_calls_do_not_matter(name, platform):

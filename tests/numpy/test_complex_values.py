@@ -58,7 +58,7 @@ def check(names, arrays, platform):
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.slow_but_every(2)
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("platform, tier", WHERE)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("subject", UNARY)

@@ -71,7 +71,7 @@ EIGEN = {
 }
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("matrices", SPECTRA)
 @pytest.mark.parametrize("name", EIGEN)

@@ -100,7 +100,7 @@ def test_distribution(name):
     assert stats.kstest(found.astype(float).ravel(), law.cdf).pvalue > TOO_RARE
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("name", DISCRETE)
 def test_discrete_distribution(name):
     function, law = DISCRETE[name]

@@ -484,7 +484,7 @@ CASES = [pytest.param(*shape, True, id=shape[0].__name__) for shape in SHAPES]
 CASES += [pytest.param(*shape, False, id=f"not {shape[0].__name__}") for shape in SHAPES if shape[0] in BRANCHING]
 
 
-@pytest.mark.slow_but_every(4)
+@pytest.mark.slow_but_every(6)
 @pytest.mark.parametrize("build, by_numpy, pred", CASES)
 def test_gradients_through_loops_and_conditionals(build, by_numpy, pred):
     wanted = by_numpy(X, ONE * 2, pred)

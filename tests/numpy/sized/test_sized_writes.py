@@ -58,6 +58,7 @@ LOOPS = {
 }
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize("name", BODIES)
 def test_writes(name, platform):

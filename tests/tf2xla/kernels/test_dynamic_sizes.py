@@ -31,7 +31,7 @@ def test_where(dtype: Any) -> None:
     check("Where", _sparse((3, 4), dtype), platforms=PLATFORMS[1:])
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("index", [DataType.DT_INT32, DataType.DT_INT64])
 @pytest.mark.parametrize("dtype", TYPES)
 def test_unique(dtype: Any, index: DataType) -> None:
@@ -144,7 +144,7 @@ ROW, ROOM = np.array([[9]]), np.array([[1, 2], [0, 1]], np.int32)
 TABLE = np.arange(8, dtype=np.float32).reshape(4, 2) * 1.5
 
 
-@pytest.mark.slow_but_every(2)
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("name", READERS)
 def test_users_of_dynamic_sizes(name: str, platform: str) -> None:

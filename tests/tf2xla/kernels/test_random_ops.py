@@ -31,7 +31,7 @@ def _shape(sizes: tuple[int, ...]) -> Array:
 # By a seed, or a key
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("op", ["StatelessRandomUniform", "StatelessRandomNormal", "StatelessTruncatedNormal"])
@@ -154,7 +154,7 @@ STATEFUL = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("op, operands, attrs", STATEFUL)
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_generators_in_variables(op: str, operands: tuple[Any, ...], attrs: dict[str, Any], platform: str) -> None:
@@ -179,7 +179,7 @@ def _twice(op: str, *operands: Any, platform: str, **attrs: Any) -> list[Array]:
 @pytest.mark.parametrize("op, mean, deviation", [
     ("RandomUniform", 0.5, 0.2887), ("RandomStandardNormal", 0, 1), ("TruncatedNormal", 0, 0.88),
 ])  # fmt: skip
-@pytest.mark.slow_but_every(2)
+@pytest.mark.slow_but_every(3)
 def test_every_run_draws_other_numbers(op: str, mean: float, deviation: float, platform: str, seed: int) -> None:
     attrs = {"dtype": DataType.DT_FLOAT, "seed": seed, "seed2": seed}
     first, second = _twice(op, _shape((5000,)), platform=platform, **attrs)

@@ -25,7 +25,7 @@ ONE: list[tuple[str, str, Any]] = [
 ]
 
 
-@pytest.mark.slow_but_every(2)
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("name, wanted, values", ONE)
 def test_functions_of_one_number(name: str, wanted: str, values: Any, dtype: Any) -> None:

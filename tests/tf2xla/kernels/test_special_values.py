@@ -93,7 +93,7 @@ def is_elementwise(op: str) -> bool:
     return bool(XLA.registrations(op)) and op not in WHOLE and plain and len(args) <= 2
 
 
-@pytest.mark.slow_but_every(2)
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("op", sorted(op for op in ELEMENTWISE if is_elementwise(op) and op not in APART))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_special_values(op: str) -> None:

@@ -61,7 +61,7 @@ SHAPES = [
 ]
 
 
-@pytest.mark.slow_but_every(2)
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dims, axis", SHAPES, ids=str)
 @pytest.mark.parametrize("make", [picks, naive])
 def test_places_of_extremes(make, dims, axis):
@@ -69,7 +69,7 @@ def test_places_of_extremes(make, dims, axis):
         same(program(make("f32", "s32", "GT"), "f32", "s32", dims, axis, "-inf"), values("f32", dims, nans))
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize(
     "value, place", [("f64", "s64"), ("f64", "s32"), ("s32", "s32"), ("u8", "s32"), ("bf16", "s64"), ("s64", "u32")]
 )

@@ -212,7 +212,7 @@ class Memory:
             assert self.at(at, v.shape.nbytes) == content
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize(
     "donated", [{}, {0: None, 1: None, 2: None}, {1: None}, {0: 2, 2: None}, {2: 0, 1: 3, 0: None}]
 )

@@ -235,7 +235,7 @@ def test_cached_programs_know_their_donations(tmp_path, monkeypatch):
     store._open.cache_clear()
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_programs(seed):
     module, exact = random_module(seed)

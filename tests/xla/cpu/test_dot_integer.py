@@ -45,7 +45,7 @@ ENTRY e {{
 }}"""
 
 
-@pytest.mark.slow_but_every(2)
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("epilogue", [False, True], ids=["stored", "epilogue"])
 @pytest.mark.parametrize("types", TYPES, ids="-".join)
 def test_types(types: tuple[str, str, str], epilogue: bool) -> None:

@@ -116,7 +116,7 @@ def tolerance(name: str, dtype: ElementType) -> float:
     return 1 if ulp and scalar.is_narrow(dtype) else 2 * ulp
 
 
-@pytest.mark.slow_but_every(5)
+@pytest.mark.slow_but_every(8)
 @pytest.mark.parametrize("dtype, cases, dims", list(batches()))
 def test_compiled_agrees_with_interpreter(dtype, cases, dims):
     module, shapes = program(dtype, cases, dims)

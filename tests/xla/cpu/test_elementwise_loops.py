@@ -148,7 +148,7 @@ def module(name: str) -> tuple[str, list[np.ndarray]]:
     return f"HloModule m\n{MAP}\nENTRY e {{\n  {body}\n}}\n", [random(s) for s in shapes]
 
 
-@pytest.mark.slow_but_every(2)
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("name", CASES)
 def test_like_the_evaluator(name):
     text, inputs = module(name)

@@ -15,13 +15,13 @@ def test_random_program(seed):
         assert "no native code" in error.message  # noqa: PT017 - one of two right outcomes
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_bounded_program(seed):
     random_bounded.check(seed, 12)
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_loops_over_integers(seed):
     random_programs.check(seed, 120, [random_irregular.recurrence])

@@ -35,7 +35,7 @@ def shape_of(line: str) -> str:
 SIZES = [(1, 1, 1), (3, 5, 7), (7, 33, 65), (1, 100, 300), (300, 100, 1), (40, 20, 130), (4, 0, 5), (0, 3, 2)]
 
 
-@pytest.mark.slow_but_every(2)
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", ["f32", "f64", "bf16", "f16", "s32", "s8", "u64", "pred", "c64", "c128"])
 def test_dot(dtype):
     parameters, lines = [], []

@@ -193,7 +193,7 @@ def qr(a):
     return r, tau, q, want, want_tau, want_q
 
 
-@pytest.mark.slow_but_every(2)
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize(
     "m, n", [(1, 1), (5, 3), (3, 5), (48, 48), (97, 50), (50, 97), (130, 130), (260, 30), (30, 260)]

@@ -225,7 +225,7 @@ def argument(name: str) -> np.ndarray:
     return np.random.default_rng(3).standard_normal(PROGRAMS[name][0], np.float32)
 
 
-@pytest.mark.slow_but_every(2)
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", ["s32", "s64", "u32"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_size_gives_the_results_of_the_interpreter(name, dtype, threads):
@@ -699,7 +699,7 @@ def test_a_branch_computes_live_rows_alone():
     assert found[1] > found[0]  # the other branch is one kernel more
 
 
-@pytest.mark.slow_but_every(4)
+@pytest.mark.slow_but_every(6)
 @pytest.mark.parametrize("step", STEPS)
 def test_programs_of_one_kind_agree_with_programs_that_compute_all_elements(step):
     check_random_program(7, (step,))

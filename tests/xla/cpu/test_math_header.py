@@ -305,7 +305,7 @@ SIGNED = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("kind", CTYPE)
 @pytest.mark.parametrize("name, x, want", SIGNED)
 def test_special_values(functions: Functions, name: str, kind: str, x: float, want: float) -> None:

@@ -580,7 +580,7 @@ def finished(w):
     return w.module
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("t", TYPES, ids=str)
 @pytest.mark.parametrize("every", [all_forms, all_reductions])
 def test_every_function(every, t):

@@ -56,7 +56,7 @@ def test_sums(dims, gone):
     *itertools.product(["f16", "f32", "f64"], ["add", "maximum", "minimum"]),
     ("f32", "multiply"), ("c64", "add"), ("c64", "multiply"),
 ])  # fmt: skip
-@pytest.mark.slow_but_every(2)
+@pytest.mark.slow_but_every(3)
 def test_combiners(dtype, opcode):
     arrays, parameters, results, kept = [], [], [], []
     for k, (dims, gone) in enumerate((([6, 100], 1), ([100, 6], 0), ([20, 3], 1), ([40, 70], 0))):

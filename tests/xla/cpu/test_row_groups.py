@@ -103,7 +103,7 @@ def test_lengths(name, dims):
     check(program(name, *dims), *arguments(name, *dims), ulp=256)
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("dims", [(40, 64), (30, 1000), (7, 5003), (3, 8192)])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_bits_are_those_of_kernels_apart(name, dims):
@@ -125,7 +125,7 @@ def test_bits_do_not_depend_on_the_processor(name):
 LARGE = ["softmax and its largest", "layer norm", "gradient of softmax", "root mean square of a sum", "sines of rows"]
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("dims", [(9, 40), (5, 512), (5, 1000), (4, 1024), (7, 5003), (3, 8192)])
 @pytest.mark.parametrize("name", LARGE)
 def test_large_arrays_are_asked_for_ahead_and_streamed_to_the_same_bits(name, dims, monkeypatch):
@@ -157,7 +157,7 @@ PIPELINED = [
 SINGLE_ROWS = [("softmax", 2048, "f32"), ("layer norm", 272, "f32")]
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize(
     "name, columns, dtype, rows",
     [*((*case, rows) for case in PIPELINED for rows in (2, 133)), *((*case, 1) for case in SINGLE_ROWS)],

@@ -115,7 +115,7 @@ def exact_round(values: np.ndarray, to: E) -> np.ndarray:
     return values.astype(to.numpy_dtype)
 
 
-@pytest.mark.slow_but_every(4)
+@pytest.mark.slow_but_every(6)
 @pytest.mark.parametrize("to, of", CONVERSIONS, ids=lambda e: str(e))
 def test_float_conversion_rounds_once(library, to, of):
     lib, names = library
@@ -136,7 +136,7 @@ def test_float_conversion_rounds_once(library, to, of):
     np.testing.assert_array_equal(np.signbit(got_wide[~nan]), np.signbit(want_wide[~nan]))
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("to, of", SATURATIONS, ids=lambda e: str(e))
 def test_float_to_integer_saturates(library, to, of):
     lib, names = library
@@ -170,7 +170,7 @@ def reference(op: str, a: int, b: int, dtype: E) -> int:
     return r - 2**w if signed and r >> (w - 1) else r
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 @pytest.mark.parametrize("op", [*UNARY, *BINARY])
 def test_integer_arithmetic(library, op, dtype):

@@ -110,7 +110,7 @@ def test_a_schedule_keeps_the_order():
 ARRAY_TYPES = [t for t in ElementType if t.is_array]
 
 
-@pytest.mark.slow_but_every(4)
+@pytest.mark.slow_but_every(6)
 @pytest.mark.parametrize("dtype", ARRAY_TYPES, ids=str)
 @given(data=st.data())
 def test_every_bit_of_a_literal_survives(dtype, data):

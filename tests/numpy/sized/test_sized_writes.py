@@ -1,7 +1,10 @@
 """Writes to arrays of run-time size, by them, and of them."""
 
+import numpy as np
 import pytest
 from support.sized import check
+
+import cyxla
 
 BODIES = {
     "element": "y = x[m][:3].copy()\ny[1:] = 7\nreturn y, x",
@@ -69,3 +72,18 @@ def test_writes(name, platform):
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops_and_containers(name, platform):
     check(LOOPS[name] + "\n", platform)
+
+
+@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
+def test_a_view_is_assigned_to_the_slice_of_bounds_that_have_changed(platform):
+    def function(x, start, stop):
+        part = x[start:stop]
+        start += 1
+        stop += 1
+        x[start:stop] = part
+        return x
+
+    x, start, stop = np.arange(8.0), np.array(1), np.array(4)
+    want = function(x.copy(), start.copy(), stop.copy())
+    got = cyxla.jit(function, platform=platform)(x.copy(), start.copy(), stop.copy())
+    np.testing.assert_array_equal(got, want)

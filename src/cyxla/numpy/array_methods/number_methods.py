@@ -13,7 +13,6 @@ from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import functions as xla
 
-_np: Any = np  # its functions dispatch to this package
 MOST_ELEMENTS: Final = 64  # of lists of traced numbers
 _CLASSES: Final = {"i": int, "u": int, "f": float, "c": complex}
 

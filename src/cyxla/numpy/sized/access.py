@@ -299,7 +299,7 @@ def get(array: Any, key: Any) -> Any:
         return result[...]
     elements = wrapped(result, at.counts())
     if isinstance(elements, SizedArray) and not any(map(_is_array, at.items)):
-        elements.part_of = array, key
+        elements.part_of = array, _key_parts(key)
     return elements
 
 
@@ -324,12 +324,14 @@ def _is_part(array: Any, key: Any, value: Any) -> bool:
     """Return whether a value is the view that a key selects, as it is after ``array[key] += x``."""
     if not isinstance(value, SizedArray) or value.part_of is None or value.part_of[0] is not array:
         return False
-    return all(a is b for a, b in zip_longest(_key_parts(key), _key_parts(value.part_of[1]), fillvalue=_MISSING))
+    return all(a is b for a, b in zip_longest(_key_parts(key), value.part_of[1], fillvalue=_MISSING))
 
 
 def _key_parts(key: Any) -> list[Any]:
+    """Return the integers of a basic index: their present values, since traced ones may be changed in place."""
     items = key if isinstance(key, tuple) else (key,)
-    return [p for i in items for p in ((i.start, i.stop, i.step) if isinstance(i, slice) else (i,))]
+    parts = [p for i in items for p in ((i.start, i.stop, i.step) if isinstance(i, slice) else (i,))]
+    return [value_of(p).instruction if isinstance(p, TracedArray) else p for p in parts]
 
 
 def _assign_within(target: TracedArray, key: Any, counts: Mapping[int, TracedArray], value: Any) -> None:

@@ -52,6 +52,9 @@ def call_function(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 
 def _with_empty_padding(result: Any) -> Any:
     """Return results with zeros in the padding, whose derivatives would otherwise reach elements of the operands."""
+    if isinstance(result, (tuple, list)):
+        parts = map(_with_empty_padding, result)
+        return result._make(parts) if hasattr(result, "_make") else type(result)(parts)
     is_inexact = isinstance(result, SizedArray) and result.dtype.kind in "fc"
     return result.like(filled(result, 0)) if is_inexact else result
 

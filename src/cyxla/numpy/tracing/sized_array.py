@@ -62,7 +62,7 @@ class SizedArray(NDArrayOperatorsMixin):
     """
 
     __array_priority__ = 2000.0
-    part_of: tuple[Any, Any] | None = None  # array and key of a view; see `numpy.sized.access`
+    part_of: tuple[Any, list[Any]] | None = None  # array and index of a view; see `numpy.sized.access`
 
     def __init__(self, data: TracedArray, counts: Mapping[int, TracedArray]) -> None:
         self._data, self._counts = data, dict(sorted(counts.items()))

@@ -17,7 +17,6 @@ from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, Adapter
 from cyxla.numpy.calls.argument_changes import ArgumentChange, ArgumentContainers
 from cyxla.numpy.calls.constant_results import constant_result
 from cyxla.numpy.calls.deferred_results import deferred_result
-from cyxla.numpy.functions.linalg.eigenvalue_results import real_if_zero
 from cyxla.numpy.rewriting.unbound import Unbound
 from cyxla.numpy.state.effects import Effect
 from cyxla.numpy.state.guards import Guards
@@ -25,6 +24,7 @@ from cyxla.numpy.state.names import guard_names
 from cyxla.numpy.state.outside import OutsideValues, Path
 from cyxla.numpy.tracing.containers import ARGUMENT, LEAF, Tree, flatten, kind_of, paths, register_kind
 from cyxla.numpy.tracing.doubts import leave as leave_for_doubt
+from cyxla.numpy.tracing.eigenvalue_results import real_if_zero
 from cyxla.numpy.tracing.memory_layout import dense
 from cyxla.numpy.tracing.needed_values import NeededValue
 from cyxla.numpy.tracing.promotion import Dtype, Kind, dtype_of

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.linalg import _linalg as results
 
 from cyxla.numpy.functions.linalg import gradients, lapack
-from cyxla.numpy.functions.linalg.eigenvalue_results import Spectrum
 from cyxla.numpy.functions.linalg.gradients import differentiable
 from cyxla.numpy.functions.linalg.lapack import call_lapack, fail_where, nonzero, real_type, shape_like, to_double
 from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.eigenvalue_results import Spectrum
 from cyxla.numpy.tracing.promotion import Dtype
 from cyxla.numpy.tracing.registry import implements
 from cyxla.types import ElementType

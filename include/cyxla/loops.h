@@ -68,6 +68,12 @@ static inline int64_t cyx_live_steps(int64_t size, int64_t low, int64_t step, in
   return size >= low + step * count ? count : (size - low + step - 1) / step;
 }
 
+/* Number of columns of a block that are below a size. */
+static inline int cyx_live_width(int64_t size, int64_t base, int columns) {
+  const int64_t left = size - base;
+  return left < 0 ? 0 : left < columns ? (int)left : columns;
+}
+
 /* Inverses of cyx_total_f32 and cyx_total_f64: floats of their order-preserving integers. */
 static inline float cyx_from_total_f32(int32_t k) { return cyx_from_bits_f32((uint32_t)k ^ ((uint32_t)(k >> 31) >> 1)); }
 

@@ -308,3 +308,41 @@ def test_windows_of_several_arrays():
     lines = """p = f32[40] parameter(0); i = s32[40] iota(), iota_dimension=0; z = f32[] constant(-inf); y = s32[] constant(-1)
         ROOT r = (f32[20], s32[20]) reduce-window(p, i, z, y), window={size=3 stride=2 pad=0_1}, to_apply=best"""
     check(module(lines, ARGMAX), values("f32", [40]))
+
+
+#: name: sizes of the array, first column of the part that is added up along dimension 0
+PARTS = {
+    "the whole array": ([80, 300], 0),
+    "the part ends in the array": ([80, 600], 77),
+    "the part ends behind it": ([80, 300], 77),
+    "the part begins at the end": ([80, 300], 300),
+    "few columns": ([640, 37], 5),
+}
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "s32", "f16"])
+@pytest.mark.parametrize("name", PARTS)
+def test_columns_of_padded_parts(name, dtype):
+    """Conditions of a block of columns are tested once where they hold for all its columns."""
+    (rows, columns), start = PARTS[name]
+    part = [rows, min(columns, 300)]
+    shape, whole = f"{dtype}[{part[0]},{part[1]}]", f"{dtype}[{rows},{columns}]"
+    program = f"""HloModule m
+{body(dtype, "add")}
+ENTRY e {{
+  x = {whole} parameter(0)
+  w = {dtype}[{rows}] parameter(1)
+  i = s32[] constant(0)
+  j = s32[] parameter(2)
+  z = {dtype}[] constant(0)
+  padded = {dtype}[{rows},{2 * columns}] pad(x, z), padding=0_0x0_{columns}
+  part = {shape} dynamic-slice(padded, i, j), dynamic_slice_sizes={{{part[0]},{part[1]}}}
+  factors = {shape} broadcast(w), dimensions={{0}}
+  product = {shape} multiply(part, factors)
+  ROOT r = {dtype}[{part[1]}] reduce(product, z), dimensions={{0}}, to_apply=f
+}}"""
+    kind = NUMPY[dtype]
+    x, w = RNG.integers(-4, 5, (rows, columns)).astype(kind), RNG.integers(-4, 5, rows).astype(kind)
+    inside = np.pad(x, ((0, 0), (0, columns)))[:, start:][:, : part[1]]
+    result = cyxla.compile(program)(x, w, np.int32(start))
+    np.testing.assert_array_equal(result, (inside * w[:, None]).sum(0).astype(kind), strict=True)

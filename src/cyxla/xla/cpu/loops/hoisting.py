@@ -93,6 +93,7 @@ class LoopNest:
             self._atom_texts[self.inner] = INNER_COUNTER
         self._offsets: dict[tuple[Affine, int], str] = {}
         self._conditions: dict[tuple[Condition, ...], str] = {}
+        self._inner_tests: dict[str, tuple[Condition, ...]] = {}  # predicates in the innermost loop
         self.dropped: set[Atom] = set()  # loops collapsed into their inner neighbour
         self.slow_lanes: list[str] = []  # predicates of lanes that need a slow path
         self.slow_paths: list[tuple[str, str]] = []  # (fast call, call that handles all arguments)
@@ -221,7 +222,9 @@ class LoopNest:
         key = tuple(conditions)
         depth = max((self.depth_of_form(c.form) for c in conditions), default=0)
         if depth == self.depth:
-            return self._tests(conditions)
+            text = self._tests(conditions)
+            self._inner_tests[text] = key
+            return text
         if key not in self._conditions:
             writer = self.writers[depth]
             tests = self._tests(conditions)
@@ -236,6 +239,29 @@ class LoopNest:
             tests += [f"({text} >= {c.low})"] if c.form.low < c.low else []
             tests += [f"({text} <= {c.high})"] if c.form.high > c.high else []
         return f"({' & '.join(tests)})" if tests else "1"
+
+    def holds_up_to(self, count: str) -> str:
+        """Return the C predicate that all conditions in the innermost loop hold for `count` iterations, at least one.
+
+        It is empty if there are none, or if one of them is not linear in the innermost counter.
+        """
+        tests = []
+        for condition in dict.fromkeys(c for conditions in self._inner_tests.values() for c in conditions):
+            form, step = condition.form, condition.form.coefficient(self.inner) if self.inner is not None else 0
+            if any(self.depth_of_atom(a) == self.depth for a, _ in form.terms if a is not self.inner):
+                return ""
+            first = self.block_start(form)
+            last = f"{first} + {_times(f'({count} - 1)', step)}" if step else first
+            lowest, highest = (first, last) if step >= 0 else (last, first)
+            tests += [f"({lowest} >= {condition.low})"] if form.low < condition.low else []
+            tests += [f"({highest} <= {condition.high})"] if form.high > condition.high else []
+        return " & ".join(tests)
+
+    def without_tests(self, line: str) -> str:
+        """Return a line of the innermost loop for iterations in which all conditions hold."""
+        for test in self._inner_tests:
+            line = line.replace(test, "1")
+        return line
 
     # ------------------------------------------------------------------------------------------------ nodes
     def write(self, nodes: Sequence[Node]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from cyxla.xla.cpu.c import scalar, scalar_computation
@@ -83,7 +83,8 @@ def choose_style(lowered: Lowered, parts: int) -> Style:
     row, column = lowered.reduced[-1], lowered.kept[-1]
     split = lowered.body.space.split_choices
     loads = [(n.dtype.itemsize, split(n.form)[0]) for n in lowered.before if isinstance(n, Load)]
-    along_row = sum(size for size, form in loads if form.coefficient(row[0]) == 1)
+    vary = [load for load in loads if any(a is column[0] or a.forms for a, _ in load[1].terms)]
+    along_row = sum(size for size, form in vary if form.coefficient(row[0]) == 1)  # others are the same for all columns
     strided = [load for load in loads if load[1].coefficient(row[0])]  # others are read once per row
     along_column = sum(size for size, form in strided if form.coefficient(column[0]) == 1)
     if row[1] < MIN_ROW_LENGTH <= column[1] and problem.acc is not None:
@@ -309,6 +310,8 @@ def by_columns(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int
     nest.stepped = lowered.reduced[-1][0] if step > 1 else None
     nest.write(lowered.before)
     element, condition = _element(lowered, nest), _outer_conditions(lowered, nest)
+    width = "width" if inner in lowered.live else str(blocks.length)
+    holds = nest.holds_up_to(width) if step > 1 and not nest.slow_lanes else ""
     epilogue = _epilogue_nest(lowered, frame, [*outer_levels, inner], ["result"])
     _write_stores(lowered, epilogue)
     writer.lines(nest.writers[0].written)
@@ -316,10 +319,12 @@ def by_columns(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int
     extents = [n for _, n in outer] + ([blocks.count] if blocked else [])
     live = _live_blocks(lowered, blocks)
     units, opened = open_loops(writer, [nest, epilogue], extents, [blocks], tasks, parts, live)
+    if inner in lowered.live:
+        base = blocks.base if blocked else "0"
+        writer.line(f"const int {width} = cyx_live_width({lowered.live[inner]}, {base}, {blocks.length});")
     with writer.block(""):
-        _column(
-            lowered, nest, epilogue, writer, _Column(blocks.length, step, parts, len(outer_levels), element, condition)
-        )
+        column = _Column(blocks.length, width, step, parts, len(outer_levels), element, condition, holds)
+        _column(lowered, nest, epilogue, writer, column)
     close_loops(writer, opened)
     return units, live_units(extents, tasks, parts, live)
 
@@ -352,11 +357,13 @@ def _unroll(lowered: Lowered) -> int:
 @dataclass(frozen=True)
 class _Column:
     trip: int
+    width: str  # C of the number of columns that matter, at most `trip`
     step: int
     parts: int
     lead: int
     element: str
     condition: str
+    holds: str  # C predicate that all conditions in the innermost loop hold; empty if there are none, or it is unknown
 
 
 def _column(lowered: Lowered, nest: LoopNest, epilogue: LoopNest, writer: CWriter, column: _Column) -> None:
@@ -416,10 +423,23 @@ def _column_rows(lowered: Lowered, nest: LoopNest, writer: CWriter, column: _Col
     lines, value = nest.writers[-1].written, column.element
     if nest.slow_lanes:
         writer.line(f"{scalar.register_type(element.dtype)} t[{column.trip}] __attribute__((aligned(64)));")
-        _fill(nest, writer, [*lines, f"t[k] = {value};"], str(column.trip))
+        _fill(nest, writer, [*lines, f"t[k] = {value};"], column.width)
         lines, value = [], "t[k]"
+    if not column.holds:
+        _row_group(acc, writer, column, names, lines, value)
+        return
+    with writer.block(f"if ({column.holds})"):
+        _row_group(acc, writer, column, names, [nest.without_tests(line) for line in lines], nest.without_tests(value))
+    with writer.block(f"else for (int j = 0; j < {column.step}; ++j)"):  # C compilers vectorise conditions row by row
+        _row_group(acc, writer, replace(column, step=1), names, lines, value)
+
+
+def _row_group(
+    acc: Accumulator, writer: CWriter, column: _Column, names: list[str], lines: list[str], value: str
+) -> None:
+    """Emit the loop over columns that adds some rows to the accumulators."""
     writer.line("#pragma GCC ivdep")
-    with writer.block(f"for (int k = 0; k < {column.trip}; ++k)"):
+    with writer.block(f"for (int k = 0; k < {column.width}; ++k)"):
         if column.step == 1:
             writer.lines(lines)
             _update(writer, acc, names, value)

@@ -14,6 +14,8 @@ HEAD = """
 HloModule m
 add {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }}
 max {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] maximum(a, b) }}
+least {{ a = s32[] parameter(0) b = s32[] parameter(1) ROOT c = s32[] minimum(a, b) }}
+up {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = pred[] compare(a, b), direction=LT }}
 ENTRY main {{
   x = f32[{dims}] parameter(0)
   n = {type}[] parameter(1)
@@ -201,6 +203,46 @@ PROGRAMS = {
   k = f32[{dims}] select(live, v, zeros)
   r = f32[8] reduce(k, zero), dimensions={{0}}, to_apply=add
   ROOT o = (f32[8]) tuple(r)
+"""),
+    "elements scattered by two indices": ((BOUND,), 0, """
+  e = f32[{dims}] exponential(x)
+  hundred = f32[] constant(100)
+  hundreds = f32[{dims}] broadcast(hundred), dimensions={{}}
+  h = f32[{dims}] multiply(x, hundreds)
+  number = s32[{dims}] convert(h)
+  ten = s32[] constant(10)
+  tens = s32[{dims}] broadcast(ten), dimensions={{}}
+  none = s32[] constant(0)
+  nones = s32[{dims}] broadcast(none), dimensions={{}}
+  a = s32[{dims}] abs(number)
+  row = s32[{dims}] remainder(a, tens)
+  column = s32[{dims}] divide(a, tens)
+  rows = s32[{dims}] select(live, row, tens)
+  columns = s32[{dims}] select(live, column, nones)
+  p = s32[{bound},1] reshape(rows)
+  q = s32[{bound},1] reshape(columns)
+  at = s32[{bound},2] concatenate(p, q), dimensions={{1}}
+  start = f32[10,30] broadcast(zero), dimensions={{}}
+  r = f32[10,30] scatter(start, at, e), update_window_dims={{}}, inserted_window_dims={{0,1}}, scatter_dims_to_operand_dims={{0,1}}, index_vector_dim=1, to_apply=add
+  ROOT o = (f32[10,30]) tuple(r)
+"""),
+    "first index of a condition": ((BOUND,), 0, """
+  above = pred[{dims}] compare(x, zeros), direction=GT
+  both = pred[{dims}] and(above, live)
+  k = s32[{dims}] iota(), iota_dimension=0
+  length = s32[] constant({bound})
+  lengths = s32[{dims}] broadcast(length), dimensions={{}}
+  c = s32[{dims}] select(both, k, lengths)
+  r = s32[] reduce(c, length), dimensions={{0}}, to_apply=least
+  ROOT o = (s32[]) tuple(r)
+"""),
+    "masks of stored elements": ((BOUND, 24), 0, """
+  e = f32[{dims}] exponential(x)
+  k = f32[{dims}] select(live, e, lows)
+  y = f32[{dims}] sort(k), dimensions={{1}}, to_apply=up
+  z = f32[{dims}] select(live, y, zeros)
+  r = f32[24] reduce(z, zero), dimensions={{0}}, to_apply=add
+  ROOT o = (f32[24]) tuple(r)
 """),
 }  # fmt: skip
 

@@ -61,6 +61,8 @@ x = f32[40] parameter(0) a = f32[13] slice(x), slice={[1:39:3]} ROOT r = f32[4] 
 x = f32[6] parameter(0) a = f32[6,4] broadcast(x), dimensions={0} ROOT r = f32[2,3] slice(a), slice={[1:5:2], [0:3]}
 x = f32[6] parameter(0) v = f32[] parameter(1) a = f32[11] pad(x, v), padding=2_3 ROOT r = f32[2] slice(a), slice={[3:7:2]}
 x = f32[6] parameter(0) y = f32[5] parameter(1) a = f32[11] concatenate(x, y), dimensions={0} ROOT r = f32[2] slice(a), slice={[7:11:2]}
+x = f32[7,3] parameter(0) i = s32[4,2] parameter(1) u = f32[4] parameter(2) a = f32[7,3] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0,1}, scatter_dims_to_operand_dims={0,1}, index_vector_dim=1, to_apply=add_f32 ROOT r = f32[5,2] slice(a), slice={[0:5], [0:2]}
+x = f32[7,3] parameter(0) i = s32[4,1] parameter(1) u = f32[4,3] parameter(2) a = f32[7,3] scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add_f32 ROOT r = f32[2,3] slice(a), slice={[0:2], [0:3]}
 x = f32[2,6] parameter(0) i = s32[] parameter(1) ROOT r = f32[2,6] dynamic-slice(x, i, i), dynamic_slice_sizes={2,6}
 x = f32[4,6] parameter(0) i = s32[] constant(-3) j = s32[] constant(5) ROOT r = f32[2,3] dynamic-slice(x, i, j), dynamic_slice_sizes={2,3}
 x = f32[4] parameter(0) y = f32[4] parameter(1) i = s32[] parameter(2) ROOT r = f32[4] dynamic-update-slice(x, y, i)

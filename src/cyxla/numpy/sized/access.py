@@ -312,8 +312,10 @@ def assign(array: Any, key: Any, value: Any) -> None:
         return
     at = resolve(array, key)
     counts = at.counts()
-    if at.frame.counts:
+    if at.frame.counts and at.sizes:
         _write_at_indices(at, lambda target, items: _assign_within(target, items, counts, value))
+    elif at.frame.counts:
+        _write_at_indices(at, lambda target, items: _assign_all(target, items, counts, value))
     elif counts:
         _assign_within(at.target, at.key, counts, value)
     else:
@@ -340,6 +342,11 @@ def _assign_within(target: TracedArray, key: Any, counts: Mapping[int, TracedArr
     region = SizedArray(part, counts)
     op = _value_like(region, value)
     target[key] = TracedArray(xla.select(value_of(valid(region)), op, value_of(part)))
+
+
+def _assign_all(target: TracedArray, key: Any, counts: Mapping[int, TracedArray], value: Any) -> None:
+    """Assign to elements of which those of the padding do not matter."""
+    target[key] = TracedArray(_value_like(SizedArray(target[key], counts), value))
 
 
 def _value_like(region: SizedArray, value: Any) -> Any:

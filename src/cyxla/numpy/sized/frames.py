@@ -79,8 +79,8 @@ def align(operands: Sequence[Any]) -> tuple[list[Any], Frame]:
         if count is not None:
             counts[k] = count
         for part in parts:
-            stretches = may_stretch and _may_be_one(part.count)
-            datas[part.operand] = stretched(datas[part.operand], -k, part.count, bound, stretches)
+            size = (bound if count is None else count) if may_stretch and _may_be_one(part.count) else part.count
+            datas[part.operand] = stretched(datas[part.operand], -k, part.count, bound, size)
     return datas, Frame(counts)
 
 
@@ -162,18 +162,18 @@ def resized(data: TracedArray, axis: int, bound: int) -> TracedArray:
     return TracedArray(xla.pad_in_dim(op, values.scalar(op, 0), axis, 0, bound - old))
 
 
-def stretched(data: TracedArray, axis: int, count: Any, bound: int, may_stretch: bool) -> TracedArray:
-    """Return the padded elements with a bound; those of a size of 1 are repeated."""
+def stretched(data: TracedArray, axis: int, count: Any, bound: int, size: Any) -> TracedArray:
+    """Return the padded elements of a result of some size, with a bound; elements of another size, 1, are repeated."""
     axis %= data.ndim
-    if not may_stretch or not data.shape[axis] or not bound:
+    if size is count or not data.shape[axis] or not bound:
         return resized(data, axis, bound)
     first = value_of(resized(data, axis, 1))
     op = value_of(resized(data, axis, bound))
     others = [d for d in range(op.shape.rank) if d != axis]
     line = xla.reshape(first, [first.shape.dims[d] for d in others])
     repeated = xla.broadcast_in_dim(line, op.shape.dims, others)
-    is_one = value_of(as_traced(_np.equal(count, 1)))
-    return TracedArray(xla.select(xla.broadcast(is_one, op.shape.dims), repeated, op))
+    repeats = value_of(as_traced(_np.not_equal(count, size)))  # no other sizes pass the check
+    return TracedArray(xla.select(xla.broadcast(repeats, op.shape.dims), repeated, op))
 
 
 def fit(value: Any, shape: Sequence[Any], bounds: Sequence[int], message: str) -> TracedArray:
@@ -202,5 +202,5 @@ def fit(value: Any, shape: Sequence[Any], bounds: Sequence[int], message: str) -
         if not is_same:
             fits: Any = _np.logical_or(_np.equal(size, target), _np.equal(size, 1))
             fail_unless(fits, size, target, message)
-        data = stretched(data, -k, size, bound, not is_same and _may_be_one(size))
+        data = stretched(data, -k, size, bound, target if not is_same and _may_be_one(size) else size)
     return data

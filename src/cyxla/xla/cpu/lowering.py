@@ -40,6 +40,7 @@ from cyxla.xla.passes.expand import topk as expand_topk
 from cyxla.xla.passes.expand import window as expand_window
 from cyxla.xla.passes.simplify import (
     dce,
+    equal_elements,
     flatten_call_graph,
     inline,
     loop_updates,
@@ -70,12 +71,13 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("expand_window", expand_window.run),
     ("simplify", simplification.run),
     ("flatten_call_graph", flatten_call_graph.run),
+    ("equal_elements", equal_elements.run),
     ("range_simplifier", range_simplifier.run),
     ("loop_updates", loop_updates.run),
     ("dce", dce.run),
     ("sink_masks", sink_masks.run),
 )
-MAX_RANGE_ROUNDS = 4
+MAX_ROUNDS = 4  # of a pass and the simplification of what it leaves
 #: Opcodes that the planner handles without a kernel.
 _NO_KERNEL = frozenset({"parameter", "constant", *CONTROL_FLOW})
 
@@ -119,8 +121,8 @@ def _run_pass(name: str, run: Pass, module: HloModule, options: CompileOptions) 
     if run is simplification.run:  # the passes inside it are checked and observed one by one
         simplification.run(module, Settings(options.disabled_passes, checked))
         return
-    if run is range_simplifier.run:
-        _simplify_loops(name, module, Settings(options.disabled_passes, checked))
+    if run in (equal_elements.run, range_simplifier.run):
+        _simplify_after(name, run, module, Settings(options.disabled_passes, checked))
         return
     if _pad_dynamic(module, options) if run is pad_dynamic.run else run(module):
         observer = current()
@@ -130,10 +132,10 @@ def _run_pass(name: str, run: Pass, module: HloModule, options: CompileOptions) 
             verify(module)
 
 
-def _simplify_loops(name: str, module: HloModule, settings: Settings) -> None:
-    """Simplify loops by the ranges of their counters, and then what that leaves, as long as it changes anything."""
-    for _ in range(MAX_RANGE_ROUNDS):
-        if not range_simplifier.run(module):
+def _simplify_after(name: str, run: Pass, module: HloModule, settings: Settings) -> None:
+    """Run a pass, and simplify what it leaves, as long as it changes anything."""
+    for _ in range(MAX_ROUNDS):
+        if not run(module):
             return
         observer = current()
         if observer is not None:

@@ -107,6 +107,7 @@ def loop(group: Group) -> list[Step]:
 
     def stores_at(body: Body, index: Index) -> list[Store]:
         stores = []
+        body.sizes = {index.coordinates[d]: sizes[0] for d, sizes in group.live.items() if len(sizes) == 1}
         for slot, out in enumerate(group.outputs):
             at = index.at(out.shape.dims)
             stores.append(Store(slot, out.shape.dtype, at.linear, body.value(out, at)))

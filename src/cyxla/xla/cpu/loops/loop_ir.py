@@ -16,7 +16,7 @@ from cyxla.xla.cpu.kernel.hlo_quotes import quote
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.kernel.values import resolve
 from cyxla.xla.cpu.loops.index_map import Affine, Condition, Index, Space
-from cyxla.xla.cpu.loops.nodes import Graph, Node
+from cyxla.xla.cpu.loops.nodes import Graph, IndexValue, Load, Node
 from cyxla.xla.hlo import OPCODES, Instruction
 
 TABLE_ELEMENTS = 16  # constants of up to this many elements are C tables in the kernel
@@ -54,6 +54,11 @@ class Body(Graph):
         Arrays that the kernel reads; new ones are added.
     externals : dict of Value to callable, optional
         Lowerings (index) -> Node of values that the emitter supplies itself.
+
+    Attributes
+    ----------
+    sizes : dict of Affine to Value
+        Sizes known at run time that indices are below wherever a result matters, so that no mask has to say so.
     """
 
     def __init__(
@@ -68,6 +73,7 @@ class Body(Graph):
         self._lowered: dict[_Request, Node] = {}
         self._integers: dict[Node, int] = {}
         self._external_instructions = {v.instruction for v in self._externals}
+        self.sizes: dict[Affine, Value] = {}
 
     def quote(self, ins: Instruction) -> str:
         """Return the quote of an instruction for a comment in the C; empty if it is not computed here."""
@@ -170,7 +176,21 @@ _Steps = Generator[list[_Request], list[Node], Node]
 def _elementwise(body: Body, ins: Instruction, index: Index) -> _Steps:
     dims = ins.shape.dims
     nodes = yield [(o, index if o.shape.dims == dims else body.space.scalar) for o in ins.operands]
+    if body.sizes:
+        if ins.opcode == "compare" and _is_live(body, ins, nodes):
+            return body.constant(ElementType.PRED, True)
+        if ins.opcode == "select" and nodes[0] is body.constant(ElementType.PRED, True):
+            return nodes[1]
     return body.apply(ins, tuple(nodes))
+
+
+def _is_live(body: Body, ins: Instruction, nodes: list[Node]) -> bool:
+    """Return whether a comparison is a mask that is true wherever a result matters."""
+    index, size = nodes if ins.attrs["direction"] == "LT" else nodes[::-1]
+    if ins.attrs["direction"] not in ("LT", "GT") or not isinstance(index, IndexValue) or not isinstance(size, Load):
+        return False
+    value = body.sizes.get(index.form)
+    return value is not None and size.slot == body.reads.slots.get(value) and size.dtype is value.shape.dtype
 
 
 def _map(body: Body, ins: Instruction, index: Index) -> _Steps:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from itertools import pairwise
 from math import prod
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from cyxla.xla.cpu.kernel.cumulative_windows import prefix
 from cyxla.xla.cpu.kernel.groups import Live
@@ -250,16 +250,29 @@ def scatter_stops(ins: Instruction) -> Live:
     """Return the sizes at which a scatter stops, by dimension of its indices: no later window fits into the operand."""
     count, attrs = (len(ins.operands) - 1) // 2, ins.attrs
     operand, updates = ins.operands[0].shape.dims, ins.operands[count + 1].shape.dims
-    part, filler = fill_of(ins.operands[count])
-    if filler is None or not part:
-        return ALL
     outside = {*attrs["inserted_window_dims"], *attrs["input_batching_dims"]}
     inside = [d for d in range(len(operand)) if d not in outside]
     extents = dict(zip(inside, (updates[w] for w in attrs["update_window_dims"]), strict=True))
-    targets = attrs["scatter_dims_to_operand_dims"]
-    if not any(not 0 <= int(filler) <= operand[d] - extents.get(d, 1) for d in targets):
-        return ALL
-    return {d: sizes for d, sizes in part.items() if d != attrs["index_vector_dim"]}
+    for d, (part, filler) in zip(attrs["scatter_dims_to_operand_dims"], _index_fills(ins), strict=True):
+        if filler is not None and not 0 <= int(filler) <= operand[d] - extents.get(d, 1):
+            return {d: sizes for d, sizes in part.items() if d != attrs["index_vector_dim"]}
+    return ALL
+
+
+def _index_fills(ins: Instruction) -> list[tuple[Live, Any]]:
+    """Return the fills of the indices of a scatter (see `fill_of`), for each element of an index vector."""
+    indices, dimension = ins.operands[(len(ins.operands) - 1) // 2], ins.attrs["index_vector_dim"]
+    count = len(ins.attrs["scatter_dims_to_operand_dims"])
+    if indices.opcode != "concatenate" or indices.attrs["dimensions"] != (dimension,):
+        return [fill_of(indices)] * count
+    if len(indices.operands) != count:
+        return [(ALL, None)] * count
+    fills = []
+    for column in indices.operands:
+        source = _source(column)
+        part, filler = fill_of(source)
+        fills.append((reshaped(part, source.shape.dims, column.shape.dims), filler))
+    return fills
 
 
 def update_part(ins: Instruction, parts: Parts) -> Live:

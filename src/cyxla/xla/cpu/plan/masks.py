@@ -146,6 +146,8 @@ def _is_identity(opcode: str, filler: Any, init: Any, dtype: ElementType) -> boo
         return False
     if dtype.is_float:
         return bool(filler == (-np.inf if opcode == "maximum" else np.inf))
+    if init is not None and int(filler) == int(init):  # which is combined with the others anyway
+        return True
     bits = dtype.bits - dtype.is_signed
     return int(filler) == (2**bits - 1 if opcode == "minimum" else -(2**bits) if dtype.is_signed else 0)
 

@@ -205,6 +205,24 @@ def _slice_pad(m: Match) -> Instruction | None:
     return _writer(m).op("slice", m.x, shape=m.root.shape.logical, slice=tuple(ranges))
 
 
+def _slice_scatter(m: Match) -> Instruction | None:
+    """scatter to the slice, if it cuts elements at ends off, whose updates are then out of bounds.."""
+    scatter, ranges = m.root.operands[0], m.root.attrs["slice"]
+    if scatter.opcode != "scatter" or len(scatter.operands) != 3 or len(scatter.users) != 1:
+        return None
+    operand, indices, updates = scatter.operands
+    attrs, sizes = scatter.attrs, operand.shape.dims
+    if any(r.start or r.stride != 1 for r in ranges):
+        return None
+    single = {*attrs["inserted_window_dims"]} & {*attrs["scatter_dims_to_operand_dims"]}
+    if any(r.limit < n and d not in single for d, (r, n) in enumerate(zip(ranges, sizes, strict=True))):
+        return None
+    shape = m.root.shape.logical
+    part = _writer(m).op("slice", operand, shape=shape, slice=ranges)
+    computation = m.root.computation
+    return computation.add("scatter", (part, indices, updates), attrs, called=scatter.called, shape=shape)
+
+
 def _constant_indices(m: Match) -> Instruction | None:
     """slice, if all start indices are constants.."""
     source, *indices = m.root.operands
@@ -380,6 +398,7 @@ MOVEMENT: Final[list[Rule]] = [
     rule(op("slice", op("broadcast", x, dimensions=p), slice=q),    _slice_broadcast),
     rule(op("slice", op("pad", x, v, padding=p), slice=q),          _slice_pad),
     *any_of(["slice"],                                              _slice_concatenate),
+    *any_of(["slice"],                                              _slice_scatter),
     *any_of(["dynamic-slice"],                                      _take_all),
     *any_of(["dynamic-slice"],                                      _constant_indices),
     *any_of(["dynamic-update-slice"],                               _update_all),

@@ -1,4 +1,4 @@
-"""Replace conditionals by the branch that is known to run, or by selects of two small branches.
+"""Replace conditionals by the branch that is known to run, or by selects of two small branches; drop unused results.
 
 Before::
 
@@ -22,11 +22,12 @@ After::
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo import Computation, HloModule, Instruction
-from cyxla.xla.passes.engine.clone import copy_body
+from cyxla.xla.passes.engine.clone import copy_body, copy_instruction
 from cyxla.xla.passes.engine.pattern import uniform_value
 from cyxla.xla.passes.engine.rewrite_helpers import Writer, rewrite_each
 
@@ -51,7 +52,8 @@ def _simplify(ins: Instruction) -> Instruction | None:
         return new if new.shape.compatible(ins.shape) else None
     if len(ins.called) == 2 and all(map(_is_tiny, ins.called)) and _selectable(ins.shape):
         return _select(ins)
-    return None
+    used = _used_elements(ins)
+    return _with_elements(ins, used) if len(used) < len(ins.shape.elements) else None
 
 
 def _known_branch(ins: Instruction) -> int | None:
@@ -100,3 +102,40 @@ def _select(ins: Instruction) -> Instruction:
         a, b = (write.op("get-tuple-element", t, shape=shape, index=n) for t in (first, second))
         parts.append(write.op("select", predicate, a, b, shape=shape.logical))
     return ins.computation.add("tuple", parts, shape=Shape.tuple([p.shape for p in parts]))
+
+
+def _used_elements(ins: Instruction) -> list[int]:
+    """Return the elements of the result that something reads; all of them if they cannot be told apart."""
+    if not ins.shape.is_tuple or not all(s.is_array and not s.is_dynamic for s in ins.shape.elements):
+        return list(range(len(ins.shape.elements)))
+    if ins.is_root or any(u.opcode != "get-tuple-element" for u in ins.users):
+        return list(range(len(ins.shape.elements)))
+    return sorted({u.attrs["index"] for u in ins.users if u.users or u.is_root})
+
+
+def _with_elements(ins: Instruction, used: list[int]) -> Instruction:
+    """Return a tuple of the results of a conditional that computes only those that are used, and of zeros."""
+    write, module = Writer(ins.computation), ins.computation.module
+    assert module is not None
+    kept = Shape.tuple([ins.shape.elements[n] for n in used])
+    branches = []
+    for branch in ins.called:
+        target = module.new_computation(branch.name)
+        target.execution_thread = branch.execution_thread
+        (parameter,) = branch.parameters
+        argument = target.add("parameter", (), {"parameter_number": 0}, shape=parameter.shape, name=parameter.name)
+        results = _elements(copy_body(branch, target, [argument]), used)
+        target.root = target.add("tuple", results, shape=kept)
+        branches.append(target)
+    new = copy_instruction(ins, ins.computation, ins.operands, called=branches, shape=kept)
+    of_new = dict(zip(used, _elements(new, range(len(used))), strict=True))
+    parts = [of_new[n] if n in of_new else write.full(0, shape) for n, shape in enumerate(ins.shape.elements)]
+    return ins.computation.add("tuple", parts, shape=Shape.tuple([p.shape for p in parts]))
+
+
+def _elements(source: Instruction, numbers: Iterable[int]) -> list[Instruction]:
+    """Return some elements of a tuple."""
+    if source.opcode == "tuple":
+        return [source.operands[n] for n in numbers]
+    write, shapes = Writer(source.computation), source.shape.elements
+    return [write.op("get-tuple-element", source, shape=shapes[n], index=n) for n in numbers]

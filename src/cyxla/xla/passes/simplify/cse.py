@@ -18,6 +18,7 @@ merged, nor are the results of barriers, which exist to keep values apart.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from typing import Any, Final
 
 from cyxla.xla.hlo import Computation, HloModule, Instruction
@@ -47,29 +48,39 @@ def _merge(computation: Computation, fingerprints: dict[Computation, str]) -> bo
     predecessors = {p for i in computation.instructions for p in i.control_predecessors}
     changed = False
     for ins in computation.post_order():
-        if (
-            (ins.opcode in _NOT_MERGED and not is_pure_compaction(ins))
-            or ins in predecessors
-            or ins.control_predecessors
-        ):
+        if not is_mergeable(ins) or ins in predecessors or not (ins.users or ins.is_root):
             continue
-        if not (ins.users or ins.is_root) or (ins.called and ins.has_side_effect) or ins.row.side_effect:
-            continue
-        first = first_of_key.setdefault(_key(ins, fingerprints), ins)
+        first = first_of_key.setdefault(expression(ins, ins.operands, fingerprints), ins)
         if first is not ins:
             replace(ins, first, "the same is computed before")
             changed = True
     return changed
 
 
-def _key(ins: Instruction, fingerprints: dict[Computation, str]) -> Any:
-    """Return a key that equal instructions share. Instructions hash by identity, literals by their bits."""
-    operands: Any = ins.operands
-    if ins.row.commutes and len(operands) == 2 and id(operands[0]) > id(operands[1]):
-        operands = operands[::-1]
+def is_mergeable(ins: Instruction) -> bool:
+    """Return whether an instruction gives the result of any other that is written the same."""
+    if ins.control_predecessors or ins.row.side_effect or (ins.called and ins.has_side_effect):
+        return False
+    return ins.opcode not in _NOT_MERGED or is_pure_compaction(ins)
+
+
+def expression(ins: Instruction, operands: Sequence[Any], fingerprints: dict[Computation, str]) -> Hashable:
+    """Return a key that instructions share which are written the same and have equal operands.
+
+    Parameters
+    ----------
+    ins : Instruction
+        Instruction; literals among its attributes hash by their bits.
+    operands : sequence
+        Operands, or hashable values that stand for them.
+    fingerprints : dict of Computation to str
+        Known fingerprints of called computations, to which others are added.
+    """
+    if ins.row.commutes and len(operands) == 2:
+        operands = sorted(operands, key=lambda o: o if isinstance(o, int) else id(o))
     called = tuple(_fingerprint(c, fingerprints) for c in ins.called) if ins.called else ()
     extras = tuple(str(ins.extras.get(k)) for k in HASHED_EXTRAS) if ins.extras else ()
-    return (ins.opcode, ins.shape, operands, tuple(ins.attrs.values()), called, extras)
+    return (ins.opcode, ins.shape, tuple(operands), tuple(ins.attrs.values()), called, extras)
 
 
 def _fingerprint(computation: Computation, fingerprints: dict[Computation, str]) -> str:

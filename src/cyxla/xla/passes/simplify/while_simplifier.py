@@ -69,7 +69,7 @@ def _simplify(ins: Instruction) -> Instruction | None:
         return ins.operands[0]
     if trips == 1:
         return copy_body(ins.called[0], ins.computation, ins.operands)
-    if not _is_plain(ins):
+    if not is_plain(ins):
         return None
     plan = _plan(ins)
     adds_trip_count = trips is not None and "backend_config" not in ins.extras
@@ -87,7 +87,7 @@ def _annotate(ins: Instruction, trips: int) -> Instruction:
     return new
 
 
-def _is_plain(ins: Instruction) -> bool:
+def is_plain(ins: Instruction) -> bool:
     """Return True if the state is a tuple that is only used by its elements, and the body returns a tuple."""
     if not ins.shape.is_tuple or ins.called[0].root.opcode != "tuple":
         return False

@@ -74,6 +74,21 @@ static inline int cyx_live_width(int64_t size, int64_t base, int columns) {
   return left < 0 ? 0 : left < columns ? (int)left : columns;
 }
 
+/* Number of bools that are true; sums of bytes are widened before they overflow. */
+static inline uint64_t cyx_count_true(const uint8_t *p, int64_t count) {
+  uint64_t total = 0;
+  int64_t i = 0;
+  while (count - i >= 64) {
+    uint8_t lanes[64] __attribute__((aligned(64))) = {0};
+    const int64_t steps = (count - i) / 64 < 255 ? (count - i) / 64 : 255;
+    for (int64_t s = 0; s < steps; ++s, i += 64)
+      for (int k = 0; k < 64; ++k) lanes[k] += p[i + k];
+    for (int k = 0; k < 64; ++k) total += lanes[k];
+  }
+  for (; i < count; ++i) total += p[i];
+  return total;
+}
+
 /* Inverses of cyx_total_f32 and cyx_total_f64: floats of their order-preserving integers. */
 static inline float cyx_from_total_f32(int32_t k) { return cyx_from_bits_f32((uint32_t)k ^ ((uint32_t)(k >> 31) >> 1)); }
 

@@ -346,3 +346,26 @@ ENTRY e {{
     inside = np.pad(x, ((0, 0), (0, columns)))[:, start:][:, : part[1]]
     result = cyxla.compile(program)(x, w, np.int32(start))
     np.testing.assert_array_equal(result, (inside * w[:, None]).sum(0).astype(kind), strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["s64", "s32", "u8"])
+@pytest.mark.parametrize("dims,gone", [
+    ([0], [0]), ([63], [0]), ([64], [0]), ([16384 + 63], [0]), ([100_001], [0]), ([3, 16321], [1]), ([1_300_000], [0]),
+    ([320, 70], [0]), ([40, 700], [0]), ([33, 64, 5], [0, 2]), ([0, 3], [0]),
+])  # fmt: skip
+def test_bools_are_counted_without_overflow(dims, gone, dtype):
+    """Sums of bytes that stand for bools are widened in time, also if all of them are true."""
+    kept = ",".join(str(n) for d, n in enumerate(dims) if d not in gone)
+    shape = ",".join(map(str, dims))
+    program = f"""HloModule m
+{body(dtype, "add")}
+ENTRY e {{
+  p = pred[{shape}] parameter(0)
+  w = {dtype}[{shape}] convert(p)
+  z = {dtype}[] constant(3)
+  ROOT r = {dtype}[{kept}] reduce(w, z), dimensions={{{",".join(map(str, gone))}}}, to_apply=f
+}}"""
+    run = cyxla.compile(program)
+    kind = {"u8": np.uint8, "s32": np.int32, "s64": np.int64}[dtype]
+    for mask in (np.ones(dims, bool), RNG.random(dims) > 0.3):
+        np.testing.assert_array_equal(run(mask), mask.sum(tuple(gone), dtype=kind) + kind(3), strict=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from cyxla.types import ElementType
 from cyxla.xla.cpu.c import scalar, scalar_computation
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
@@ -256,6 +257,10 @@ def _row_block(lowered: Lowered, nest: LoopNest, writer: CWriter, value: str, tr
         first = f"&p{element.slot}[{nest.block_start(element.form)}]"
         writer.line(f"cyx_lanes_{acc.opcode}_{acc.total_dtype}(acc, {first}, {end});")
         return
+    truth = _stored_truth(lowered, nest, value)
+    if truth is not None and truth.form.coefficient(nest.inner) == 1:
+        writer.line(f"acc0 += cyx_count_true(&p{truth.slot}[{nest.block_start(truth.form)}], {end});")
+        return
     if acc.lanes and not nest.slow_lanes and effort(nest, [element]) <= MAX_UNROLLED:
         updates = [f"acc[j] = {new};" for new in acc.update(["acc[j]"], value)]
         write_lanes(writer, [*lines, *updates], trip, acc.lanes, end=end)
@@ -274,6 +279,21 @@ def _row_block(lowered: Lowered, nest: LoopNest, writer: CWriter, value: str, tr
         else:
             with writer.block(f"for (int k = 0; k < {end}; ++k)"):
                 _update(writer, acc, [f"acc{i}" for i in range(len(acc.variables))], "t[k]")
+
+
+def _stored_truth(lowered: Lowered, nest: LoopNest, value: str) -> Load | None:
+    """Return the bools in memory that a reduction counts; None if it does anything else."""
+    acc, (element,) = lowered.problem.acc, lowered.elements
+    assert acc is not None
+    if acc.opcode != "add" or not acc.dtype.is_integer or value != nest.text(element):
+        return None
+    if not isinstance(element, Apply) or element.opcode != "convert":
+        return None
+    (source,) = element.operands
+    if not isinstance(source, Load) or source.dtype is not ElementType.PRED:
+        return None
+    _, conditions = lowered.body.space.split_choices(source.form)
+    return None if conditions else source
 
 
 def _update(writer: CWriter, acc: Accumulator, names: list[str], value: str) -> None:
@@ -323,7 +343,9 @@ def by_columns(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int
         base = blocks.base if blocked else "0"
         writer.line(f"const int {width} = cyx_live_width({lowered.live[inner]}, {base}, {blocks.length});")
     with writer.block(""):
-        column = _Column(blocks.length, width, step, parts, len(outer_levels), element, condition, holds)
+        stored = _stored_truth(lowered, nest, element)
+        truth = nest.text(stored) if stored is not None else ""
+        column = _Column(blocks.length, width, step, parts, len(outer_levels), element, condition, truth, holds)
         _column(lowered, nest, epilogue, writer, column)
     close_loops(writer, opened)
     return units, live_units(extents, tasks, parts, live)
@@ -363,6 +385,7 @@ class _Column:
     lead: int
     element: str
     condition: str
+    truth: str  # C of a bool, if all that is done is to count those that are true; else empty
     holds: str  # C predicate that all conditions in the innermost loop hold; empty if there are none, or it is unknown
 
 
@@ -444,12 +467,16 @@ def _row_group(
             writer.lines(lines)
             _update(writer, acc, names, value)
             return
-        writer.line(f"{acc.variables[0][0]} sum = {names[0]};")
+        c_type, start = ("uint8_t", "0") if column.truth else (acc.variables[0][0], names[0])
+        writer.line(f"{c_type} sum = {start};")
         writer.line(f"#pragma GCC unroll {column.step}")
         with writer.block(f"for (int j = 0; j < {column.step}; ++j)"):
             writer.lines(lines)
-            _update(writer, acc, ["sum"], value)
-        writer.line(f"{names[0]} = sum;")
+            if column.truth:
+                writer.line(f"sum += {column.truth};")
+            else:
+                _update(writer, acc, ["sum"], value)
+        writer.line(f"{names[0]} = sum;" if not column.truth else f"{names[0]} += sum;")
 
 
 # ----------------------------------------------------------------------------------------------------- arg-reductions

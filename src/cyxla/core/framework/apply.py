@@ -6,7 +6,7 @@ type that the other inputs ask for, checks everything against the declaration, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -17,6 +17,7 @@ from cyxla.core.framework.attr_value import AttrValue, NameAttrList, TensorValue
 from cyxla.core.framework.declarations.op_def import check_attr_value
 from cyxla.core.framework.loaders import loader
 from cyxla.core.framework.node_def import arg_types
+from cyxla.core.framework.repeated_calls import RepeatedCall, inputs_by_name, is_repeatable, key_of
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType, as_data_type
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError
@@ -44,16 +45,28 @@ class Sink(Protocol):
         """Apply an op whose attributes are complete; gives the node (or None) and its flat outputs."""
 
 
+class EagerSink(Sink, Protocol):
+    """The runtime that computes at once."""
+
+    def repeated_call(self, key: Hashable) -> RepeatedCall | None:
+        """The call that was remembered under a key."""
+
+    def remember(
+        self, key: Hashable, registration: OpRegistrationData, attrs: dict[str, AttrValue], names: tuple[str, ...]
+    ) -> None:
+        """Remember a call: its attributes, and the names of inputs that it gives by name."""
+
+
 _current: ContextVar[Sink | None] = ContextVar("cyxla_sink", default=None)
-_eager: list[Sink] = []
+_eager: list[EagerSink] = []
 
 
-def register_eager_sink(sink: Sink) -> None:
+def register_eager_sink(sink: EagerSink) -> None:
     """Name the runtime that `apply_op` uses while no graph is current; the last one registered serves."""
     _eager[:] = [sink]
 
 
-def eager_sink() -> Sink:
+def eager_sink() -> EagerSink:
     """The runtime that computes at once."""
     if not _eager:
         loader("eager_runtime")()
@@ -117,13 +130,54 @@ def apply_op(op_name: str, *inputs: Any, name: str | None = None, **arguments: A
     InvalidArgumentError
         The inputs or attributes break the declaration.
     """
+    key = key_of(op_name, inputs, arguments) if name is None else None
+    repeated = repeated_call(key)
+    if repeated is not None:
+        return repeated.run([*inputs, *[arguments[n] for n in repeated.names]])
+    call = complete(op_name, inputs, arguments)
+    outputs = apply_complete(*call, name)
+    names = None if key is None else inputs_by_name([arg.name for arg in call[1].op_def.input_arg], inputs, arguments)
+    if names is not None:
+        remember(key, call, [*inputs, *[arguments[n] for n in names]], names)
+    return outputs
+
+
+def complete(
+    op_name: str, inputs: Sequence[Any], arguments: Mapping[str, Any]
+) -> tuple[Sink, OpRegistrationData, list[Any], dict[str, AttrValue]]:
+    """Return the sink of a call, the declaration of its op, its flat inputs, and all attributes; see `apply_op`."""
     sink = _sink_of(inputs, arguments)
     registration = sink.look_up(op_name)
     call = _Call(registration.op_def, inputs, arguments)
     call.infer_attrs()
-    flat = call.convert_inputs(sink)
-    node, outputs = sink.create_op(registration, flat, call.attrs, name)
-    return _group_outputs(registration.op_def.output_arg, call.attrs, node, outputs)
+    return sink, registration, call.convert_inputs(sink), call.attrs
+
+
+def apply_complete(
+    sink: Sink, registration: OpRegistrationData, flat: list[Any], attrs: dict[str, AttrValue], name: str | None
+) -> Any:
+    """Apply an op to flat inputs with complete attributes, and return its outputs as `apply_op` does."""
+    node, outputs = sink.create_op(registration, flat, attrs, name)
+    return group_outputs(registration.op_def.output_arg, attrs, node, outputs)
+
+
+def repeated_call(key: Hashable) -> RepeatedCall | None:
+    """Return the call that the eager runtime knows by a key; None if it knows none, or a graph is current."""
+    if key is None or _current.get() is not None or not _eager:
+        return None
+    return _eager[0].repeated_call(key)
+
+
+def remember(
+    key: Hashable,
+    call: tuple[Sink, OpRegistrationData, list[Any], dict[str, AttrValue]],
+    operands: Sequence[Any],
+    names: tuple[str, ...],
+) -> None:
+    """Let the eager runtime find a complete call again, if it was the one that ran it and could run it as it is."""
+    sink, registration, flat, attrs = call
+    if _eager and sink is _eager[0] and not registration.op_def.is_stateful and is_repeatable(operands, flat):
+        _eager[0].remember(key, registration, attrs, names)
 
 
 def _sink_of(inputs: Sequence[Any], arguments: Mapping[str, Any]) -> Sink:
@@ -260,7 +314,7 @@ class _Call:
         return sink.constant(to_array(value, dtype, f"input '{arg.name}' of {self.op_def.name}"), dtype.base)
 
 
-def _group_outputs(args: Sequence[ArgDef], attrs: Mapping[str, AttrValue], node: Any, outputs: Sequence[Any]) -> Any:
+def group_outputs(args: Sequence[ArgDef], attrs: Mapping[str, AttrValue], node: Any, outputs: Sequence[Any]) -> Any:
     """Outputs as the declaration groups them."""
     if not args:
         return node

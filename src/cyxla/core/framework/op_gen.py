@@ -9,11 +9,12 @@ from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from cyxla.core.framework.apply import apply_op
+from cyxla.core.framework.apply import apply_complete, complete, remember, repeated_call
 from cyxla.core.framework.attr_value import AttrValue
 from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.declarations.op_def import ArgDef, AttrDef, OpDef, summarize_attr_value
 from cyxla.core.framework.declarations.op_overrides import ApiDef, OpGenOverrideMap
+from cyxla.core.framework.repeated_calls import inputs_by_name, key_of
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError
 from cyxla.forking import new_lock
@@ -46,6 +47,11 @@ def make_function(api: ApiDef, renames: Mapping[str, str] | None = None) -> Call
     results = _result_type(api)
 
     def function(*args: Any, **kwargs: Any) -> Any:
+        key = key_of(function, args, kwargs)
+        repeated = repeated_call(key)
+        if repeated is not None:
+            outputs = repeated.run([*args, *[kwargs[name] for name in repeated.names]])
+            return results(*outputs) if results else outputs
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as e:
@@ -55,9 +61,12 @@ def make_function(api: ApiDef, renames: Mapping[str, str] | None = None) -> Call
         values = {declared_names.get(key, key): value for key, value in bound.arguments.items() if key != "name"}
         for name, default in api.defaults.items():
             values.setdefault(name, default.value)
-        outputs = apply_op(
-            op_def.name, *(values.pop(declared_names[i]) for i in inputs), name=bound.arguments.get("name"), **values
-        )
+        operands = [values.pop(declared_names[i]) for i in inputs]
+        call = complete(op_def.name, operands, values)
+        outputs = apply_complete(*call, bound.arguments.get("name"))
+        names = None if key is None or "name" in kwargs else inputs_by_name(inputs, args, kwargs)
+        if names is not None:
+            remember(key, call, operands, names)
         return results(*outputs) if results else outputs
 
     function.__name__ = function.__qualname__ = api.names[0]
@@ -199,7 +208,7 @@ class OpNamespace:
         function = make_function(api, self._overrides.renames)
         with self._lock:
             for api_name in api.names:
-                self._functions.setdefault(api_name, function)
+                vars(self)[api_name] = self._functions.setdefault(api_name, function)
         return self._functions[name]
 
     def __dir__(self) -> list[str]:

@@ -5,18 +5,19 @@ Importing this module makes its context the default sink of `apply_op`, for call
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.apply import register_eager_sink, to_array
+from cyxla.core.framework.apply import group_outputs, register_eager_sink, to_array
 from cyxla.core.framework.attr_value import AttrValue
 from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.declarations.op_def_builder import OpRegistrationData
 from cyxla.core.framework.function import FunctionDef, FunctionLibraryDefinition
+from cyxla.core.framework.repeated_calls import RepeatedCall
 from cyxla.core.framework.step.context import StepContext
 from cyxla.core.framework.types import DataType, as_data_type
 from cyxla.core.graph.graph import Graph, Node, Tensor
@@ -46,6 +47,7 @@ class EagerContext:
         self._graph = Graph()
         self._graph.library = self.library
         self._calls: dict[Any, KernelCall] = {}
+        self._repeated: dict[Hashable, RepeatedCall] = {}
         self._lock = new_lock()
         self._step = StepContext(
             self.engine.resource_manager, None, None, self.engine.functions(self.library), self.engine.submit
@@ -106,6 +108,29 @@ class EagerContext:
                 self._calls[key] = call
         return call
 
+    def repeated_call(self, key: Hashable) -> RepeatedCall | None:
+        """Return the call that was remembered under a key."""
+        return self._repeated.get(key)
+
+    def remember(
+        self, key: Hashable, registration: OpRegistrationData, attrs: dict[str, AttrValue], names: tuple[str, ...]
+    ) -> None:
+        """Remember the kernel of a call, which then runs without any look at its attributes."""
+        call, step = self._kernel_call(registration, attrs, registration.op_def.name), self._step
+        results, on_arrays = registration.op_def.output_arg, call.on_arrays()
+        is_list = any(arg.number_attr or arg.type_list_attr for arg in results)
+
+        def run(inputs: list[Any]) -> Any:
+            with np.errstate(all="ignore"):
+                if on_arrays is not None and not is_list and step.stats_collector is None:
+                    return on_arrays(*inputs)
+                return group_outputs(results, attrs, None, call(step, inputs))
+
+        with self._lock:
+            if len(self._repeated) >= _MAX_CALLS:
+                del self._repeated[next(iter(self._repeated))]
+            self._repeated[key] = RepeatedCall(run, names)
+
     def _source(self, index: int, dtype: DataType) -> Tensor:
         """Return a tensor that stands for an input of the node."""
         attrs = {"T": AttrValue("type", dtype), "index": AttrValue("int", index)}
@@ -114,6 +139,7 @@ class EagerContext:
     def close(self) -> None:
         """Drop all resources and kernels."""
         self._calls.clear()
+        self._repeated.clear()
         self._step.close()
         self.engine.close()
 
@@ -128,9 +154,10 @@ def eager_context() -> EagerContext:
     context = _current.get()
     if context is not None:
         return context
-    with _LOCK:
-        if not _default:
-            _default.append(EagerContext())
+    if not _default:
+        with _LOCK:
+            if not _default:
+                _default.append(EagerContext())
     return _default[0]
 
 
@@ -157,6 +184,14 @@ class _EagerSink:
         self, registration: OpRegistrationData, inputs: list[Any], attrs: dict[str, AttrValue], name: str | None
     ) -> tuple[None, Sequence[Any]]:
         return eager_context().create_op(registration, inputs, attrs, name)
+
+    def repeated_call(self, key: Hashable) -> RepeatedCall | None:
+        return eager_context().repeated_call(key)
+
+    def remember(
+        self, key: Hashable, registration: OpRegistrationData, attrs: dict[str, AttrValue], names: tuple[str, ...]
+    ) -> None:
+        eager_context().remember(key, registration, attrs, names)
 
 
 register_eager_sink(_EagerSink())

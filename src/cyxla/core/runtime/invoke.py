@@ -74,6 +74,14 @@ class KernelCall:
             return self._run_measured(step, inputs, position, scheduled)
         return self._run(step, inputs, position)[0]
 
+    def on_arrays(self) -> Callable[..., Any] | None:
+        """Return the function of arrays that computes the only output; None if the node has no such function."""
+        fn, single = self.kernel.array_fn, self._single
+        if fn is None or not single or self.derefs:
+            return None
+        (dtype,) = self.kernel.output_dtypes
+        return lambda *inputs: as_output(fn(*inputs), dtype)
+
     def _run_measured(self, step: StepContext, inputs: list[Any], position: Position, scheduled: bool) -> list[Any]:
         began = perf_counter()
         outputs, allocations = self._run(step, inputs, position)

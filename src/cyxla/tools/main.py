@@ -13,6 +13,7 @@ from cyxla.errors import OpError
 
 VERBS = {
     "run": "run a program or a graph on NumPy arrays",
+    "bisect": "find the pass or the instruction that makes results wrong",
     "opt": "parse a program, verify it, run passes, print it",
     "convert": "write a program or graph in another form: HLO text or proto, StableHLO, GraphDef",
     "functions": "list the functions of NumPy that cyxla.jit compiles",

@@ -57,6 +57,7 @@ _NMS = ((5, 4), (5,), at(3))
 
 SAMPLES: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     # math_ops, math_reduction_ops
+    "AccumulateNV2": [(([M, M, M],), {"shape": [2, 3]}), (([(0, 2)],), {"shape": [None, 2]})],
     "AddN": [(([M, M, M],), {}), (([(0, 2)],), {})],
     "MatMul": [(((2, 3), (3, 4)), {}), (((3, 2), (4, 3)), {"transpose_a": True, "transpose_b": True}), (((0, 3), (3, 2)), {}), (((2, 0), (0, 3)), {})],
     "BatchMatMul": [(((2, 2, 3), (2, 3, 4)), {}), (((0, 2, 3), (0, 3, 4)), {})],
@@ -101,6 +102,8 @@ SAMPLES: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "Conv2DBackpropFilter": [((IMAGE, at([3, 2, 3, 4]), (2, 3, 6, 4)), _CONV)],
     "Conv2DBackpropInputV2": [((IMAGE, (3, 2, 3, 4), (2, 3, 6, 4)), _CONV)],
     "Conv2DBackpropFilterV2": [((IMAGE, (3, 2, 3, 4), (2, 3, 6, 4)), _CONV)],
+    "FusedPadConv2D": [((IMAGE, at([[0, 0], [1, 1], [1, 2], [0, 0]]), (3, 2, 3, 4)), {**_CONV, "mode": "REFLECT"})],
+    "FusedResizeAndPadConv2D": [((IMAGE, at([4, 8]), at([[0, 0], [1, 1], [1, 2], [0, 0]]), (3, 2, 3, 4)), {**_CONV, "mode": "SYMMETRIC"})],
     "_FusedConv2D": [((IMAGE, (3, 2, 3, 4), [(4,)], []), {**_CONV, "fused_ops": ["BiasAdd", "Relu"], "num_args": 1})],
     "_FusedDepthwiseConv2dNative": [((IMAGE, (3, 2, 3, 2), [(6,)]), {"strides": [1, 2, 2, 1], "padding": "SAME", "fused_ops": ["BiasAdd", "Relu6"]})],
     "_FusedMatMul": [(((2, 3), (3, 4), [(4,)]), {"fused_ops": ["BiasAdd", act]}) for act in ("Elu", "GeluExact")],

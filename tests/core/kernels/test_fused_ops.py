@@ -54,3 +54,40 @@ def test_sums_and_depthwise_convolutions():
 def test_compositions_that_cannot_be_fused(ops, error):
     with pytest.raises(error):
         apply_op("_FusedMatMul", A, B, [draw(4)], fused_ops=ops)
+
+
+PADDINGS = np.int32([[0, 0], [2, 1], [1, 3], [0, 0]])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("mode", ["REFLECT", "SYMMETRIC"])
+@pytest.mark.parametrize("align", [None, False, True])
+def test_mirrored_convolutions(align, mode, dtype):
+    """Without a size only mirrored; else resized before, as half-precision or single-precision images are."""
+    x, w = X.astype(dtype), W.astype(dtype)
+    parts = {"strides": [1, 2, 1, 1], "padding": "VALID"}
+    if align is None:
+        images, name, size = x, "FusedPadConv2D", {}
+    else:
+        sizes = np.int32([7, 4])
+        images = apply_op("ResizeBilinear", x, sizes, align_corners=align).astype(dtype)
+        name, size = "FusedResizeAndPadConv2D", {"size": sizes, "resize_align_corners": align}
+    got = apply_op(name, x, paddings=PADDINGS, filter=w, mode=mode, **size, **parts)
+    want = apply_op("Conv2D", apply_op("MirrorPad", images, PADDINGS, mode=mode), w, **parts)
+    assert got.dtype == want.dtype
+    tolerance = 0.05 if dtype == "float16" else 1e-4 if align is not None else 0
+    np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+
+
+def test_accumulated_sums():
+    np.testing.assert_array_equal(apply_op("AccumulateNV2", [A, A, A], shape=[2, 3]), A + A + A, strict=True)
+    np.testing.assert_array_equal(apply_op("AccumulateNV2", [A, A], shape=[None, 3]), A + A, strict=True)
+    for inputs, shape in (([A, A], [3, 2]), ([A, A.T], [2, 3])):
+        with pytest.raises(InvalidArgumentError):
+            apply_op("AccumulateNV2", inputs, shape=shape)
+    with pytest.raises(InvalidArgumentError):
+        apply_op("AccumulateNV2", [], shape=[2, 3], T="float")
+
+
+def test_a_fact():
+    assert apply_op("Fact").item() == b"0! == 1"

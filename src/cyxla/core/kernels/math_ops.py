@@ -10,6 +10,7 @@ import numpy as np
 from cyxla.core.framework.geometry.ranges import stepped_range
 from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.numeric_limits import wide_type
+from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import FLOAT8, FLOATING, INT4, NUMBER, REAL, DataType, as_data_type
 from cyxla.core.kernels.lib.elementwise import check_same_shape
 from cyxla.core.kernels.lib.fused_epilogue import FUSED_ATTRS, apply_fused_ops
@@ -27,6 +28,14 @@ def _add_n(inputs: list[Array]) -> Array:
         for x in inputs[1:]:
             total = total + x
     return total.astype(inputs[0].dtype, copy=False)
+
+
+@array_kernel("AccumulateNV2", attrs=("shape",), types={"T": NUMBER})
+def _accumulate_n(inputs: list[Array], *, shape: TensorShape) -> Array:
+    """Sum arrays of one shape; TensorFlow's graphs do so by a temporary variable."""
+    if not TensorShape(inputs[0].shape).is_compatible_with(shape):
+        raise ShapeError(f"the inputs have the shape {list(inputs[0].shape)}, not {shape}")
+    return _add_n(inputs)
 
 
 @array_kernel("L2Loss", types={"T": FLOATING})

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.geometry.image_resizing import checked_size, grids
+from cyxla.core.framework.geometry.pad_and_transpose import mirrored, pads_of
 from cyxla.core.framework.geometry.windows import (
     Windows,
     channels_back,
@@ -18,7 +20,7 @@ from cyxla.core.framework.geometry.windows import (
     spatial,
 )
 from cyxla.core.framework.kernel_decorators import array_kernel
-from cyxla.core.framework.numeric_limits import lowest
+from cyxla.core.framework.numeric_limits import lowest, wide_type
 from cyxla.core.framework.types import FLOATING, as_data_type
 from cyxla.core.kernels.lib.convolution import convolve, gradient_of_input, gradient_of_kernel
 from cyxla.core.kernels.lib.fused_epilogue import FUSED_ATTRS, apply_fused_ops
@@ -361,3 +363,33 @@ def _dilation(x: Array, kernel: Array, *, strides: Numbers, rates: Numbers, padd
             window = np.where(inside[at], padded[at] + kernel[tap], least)
         result = np.maximum(result, window)
     return result
+
+
+# ------------------------------------------------------------------------------------------ resized and mirrored inputs
+_NHWC = {"data_format": "NHWC", "dilations": (1, 1, 1, 1)}
+
+
+@array_kernel("FusedPadConv2D", attrs=("mode", "strides", "padding"), types={"T": FLOATING})
+def _padded_conv(x: Array, paddings: Array, kernel: Array, *, mode: str, **attrs: Any) -> Array:
+    """Mirror at the edges, and convolve."""
+    check_rank(x, 4, "input")
+    pads_of(x.ndim, paddings)
+    padded = x[np.ix_(*mirrored(paddings, mode, x.shape))]
+    return _forward(4, UnimplementedError)(padded, kernel, **attrs, **_NHWC)
+
+
+@array_kernel(
+    "FusedResizeAndPadConv2D", attrs=("resize_align_corners", "mode", "strides", "padding"), types={"T": FLOATING}
+)
+def _resized_conv(
+    x: Array, size: Array, paddings: Array, kernel: Array, *, resize_align_corners: bool, **attrs: Any
+) -> Array:
+    """Resize by linear interpolation in the type of the input, mirror at the edges, and convolve."""
+    check_rank(x, 4, "input")
+    rows, columns = grids(x.shape[1:3], checked_size(x, size), resize_align_corners, False)
+    wide = x.astype(wide_type(x.dtype))
+    for axis, grid in ((2, columns), (1, rows)):
+        below, above, part = grid.linear()
+        low, high = np.take(wide, below, axis), np.take(wide, above, axis)
+        wide = low + (high - low) * np.expand_dims(part.astype(wide.dtype), tuple(range(1, 4 - axis)))
+    return _padded_conv(wide.astype(x.dtype), paddings, kernel, **attrs)

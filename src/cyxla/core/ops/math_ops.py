@@ -102,6 +102,9 @@ def _stochastic_cast_shape(c: InferenceContext) -> None:
     unchanged_shape(c)
 
 
+op("AccumulateNV2", "inputs: N * T -> sum: T", "N: int >= 1", "T: numbertype", "shape: shape", commutative=True,
+    aggregate=True, shape=merge_all_inputs_shape, doc="Sum all inputs, of one shape that is given.",
+)  # fmt: skip
 op("AddN", "inputs: N * T -> sum: T", "N: int", "T: {numbertype, variant}", commutative=True, aggregate=True,
     shape=_sum_shape, doc="Sum all inputs.",
 )  # fmt: skip

@@ -39,6 +39,7 @@ from cyxla.xla.lib.values import (
 Array = np.ndarray[Any, Any]
 
 
+@xla_kernel("AccumulateNV2")
 @xla_kernel("AddN", variant=True)
 def _add_n(ctx: XlaOpKernelContext) -> Any:
     """Add the operands in order; tensor lists by their buffers."""

@@ -80,6 +80,7 @@ def cross_grad(op: Any, dz: Tensor) -> tuple[Tensor, Tensor]:
 
 
 # Sums and values --------------------------------------------------------------------------------------------------
+@gradient("AccumulateNV2")
 @gradient("AddN")
 def add_n_grad(op: Any, dz: Tensor) -> list[Tensor]:
     """Pass the gradient to each input."""

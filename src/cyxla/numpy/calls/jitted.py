@@ -565,6 +565,12 @@ class Jitted(Dispatcher, Generic[P, R]):
         return self._lower(self._read_specs(specs, named))
 
     @api_boundary
+    def trace_call(self, *specs: Any, **named: Any) -> tuple[Call, Lowered]:
+        """Trace the function; return its arguments as well. Takes the arguments of `trace`."""
+        call = self._read_specs(specs, named)
+        return call, self._lower(call)
+
+    @api_boundary
     def lower(self, *specs: Any, **named: Any) -> HloModule:
         """Return the program in HLO; takes the arguments of `trace`."""
         return self._lower(self._read_specs(specs, named)).module

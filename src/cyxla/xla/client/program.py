@@ -80,6 +80,21 @@ def _read_text(text: str) -> HloModule:
     return parse_module(text)
 
 
+def read_with_specs(program: Any, specs: Sequence[Any]) -> HloModule:
+    """Read StableHLO with open sizes for arguments of some shapes.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The program is not StableHLO, and has its own shapes.
+    """
+    if not _is_stablehlo(program):
+        raise InvalidArgumentError("argument specs are for Python functions; this program has its own shapes")
+    from cyxla.xla.stablehlo import read_stablehlo
+
+    return read_stablehlo(program, [_shape_of(s, k) for k, s in enumerate(specs)])
+
+
 def _is_stablehlo(program: Any) -> bool:
     from cyxla.xla.stablehlo import is_stablehlo
 
@@ -108,13 +123,9 @@ def _shape_of(spec: Any, number: int) -> Shape:
 
 def compile_program(program: Any, *specs: Any, platform: str = "cpu", **options: Any) -> Executable:
     """Compile a program; see `cyxla.compile`."""
-    if specs and _is_stablehlo(program):
-        from cyxla.xla.stablehlo import read_stablehlo
-
-        module = read_stablehlo(program, [_shape_of(s, k) for k, s in enumerate(specs)])
-        return LocalService(platform).build_executable(module, CompileOptions.of(options))
     if specs and not callable(program):
-        raise InvalidArgumentError("argument specs are for Python functions; this program has its own shapes")
+        module = read_with_specs(program, specs)
+        return LocalService(platform).build_executable(module, CompileOptions.of(options))
     compile_options = CompileOptions.of(options)
     try:
         with progress_of("a program"):

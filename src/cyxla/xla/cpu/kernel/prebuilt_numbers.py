@@ -5,12 +5,12 @@ from __future__ import annotations
 from cyxla import config
 from cyxla._native import kernels as library
 from cyxla.xla.cpu.c.isa_levels import Level
-from cyxla.xla.cpu.c.target import isa_level
+from cyxla.xla.cpu.c.target import for_library, isa_level
 
 
 def suffix() -> str | None:
     """Return the name suffix of functions for this process's processor level; None if none is to be called."""
-    if config.get("SANITIZE") or not config.get("PREBUILT"):
+    if for_library() or config.get("SANITIZE") or not config.get("PREBUILT"):
         return None
     return Level(Level(isa_level()).prebuilt).suffix
 

@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 from cyxla.xla.cpu.c.kernel_header import instance_function, is_instance, split_instances
 from cyxla.xla.cpu.c.prelude import expanded_size
 from cyxla.xla.cpu.c.quote_comments import without_quotes
+from cyxla.xla.cpu.c.target import for_library
 from cyxla.xla.cpu.native.build import MAX_JOBS
 
 MIN_UNIT_COST = 2_500  # characters from which starting another compiler pays off
+LIBRARY_UNIT_COST = 60_000  # characters of a unit of a library that is built ahead of time
 
 # Costs in characters; a least-squares fit over kernels of every kind.
 FUNCTION_COST = 500
@@ -88,6 +90,8 @@ def compile_cost(text: str) -> int:
 
 def unit_count(size: int) -> int:
     """Return the number of units for a text of `size` characters."""
+    if for_library():  # the same on every machine
+        return max(1, size // LIBRARY_UNIT_COST)
     return max(1, min(max_compilers(), size // MIN_UNIT_COST))
 
 

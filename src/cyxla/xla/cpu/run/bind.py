@@ -46,7 +46,7 @@ def bind(
         Compiler of the prologue and of the main program.
     """
     fixed = {**bound, **arguments}
-    plan, computed = _split(program, fixed, compile)
+    plan, computed = split(program.optimized, program.options, fixed, compile)
     values = {n: private_copy(arguments[n]) if n in arguments else bound[n] for n in plan.kept}
     if plan.is_trivial:
         return program.with_fixed({n: values[n] if n in values else _zeros_like(v) for n, v in fixed.items()})
@@ -57,13 +57,29 @@ def bind(
     )
 
 
-def _split(program: CpuExecutable, fixed: Mapping[int, Any], compile: Compile) -> tuple[Specialised, Sequence[Any]]:
-    """Return both programs and the results of the prologue; without folded scales if weights overflow with them."""
-    plan = specialise(program.optimized, fixed, layouts=(pack,))
-    results = _run(plan, fixed, program.options, compile)
+def split(
+    optimized: HloModule, options: CompileOptions, fixed: Mapping[int, Any], compile: Compile
+) -> tuple[Specialised, Sequence[Any]]:
+    """Return the programs before and after binding, and the results of the first.
+
+    Scales are not folded into weights that overflow with them.
+
+    Parameters
+    ----------
+    optimized : HloModule
+        Program after the passes.
+    options : CompileOptions
+        Its options.
+    fixed : mapping of int to arrays
+        Fixed arguments by parameter.
+    compile : callable
+        Compiler of the program before.
+    """
+    plan = specialise(optimized, fixed, layouts=(pack,))
+    results = _run(plan, fixed, options, compile)
     if plan.folded and not all(map(_is_finite, results)):
-        plan = specialise(program.optimized, fixed, fold=False, layouts=(pack,))
-        results = _run(plan, fixed, program.options, compile)
+        plan = specialise(optimized, fixed, fold=False, layouts=(pack,))
+        results = _run(plan, fixed, options, compile)
     return plan, [aligned_copy(m) for m in results]
 
 

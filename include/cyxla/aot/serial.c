@@ -1,0 +1,7 @@
+/* Loops over tasks in a library without threads of its own. */
+#include "runtime.h"
+
+void CYX_AOT(run_loop)(cyx_aot_loop *loop, int32_t threads) {
+  (void)threads;
+  CYX_AOT(work)(loop);
+}

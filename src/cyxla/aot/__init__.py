@@ -1,0 +1,1 @@
+"""Ahead-of-time compilation: programs as C libraries that need neither cyxla nor Python."""

@@ -1,0 +1,53 @@
+"""Errors of checks at run time, as texts that C completes by a number."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Final, NamedTuple
+
+from cyxla.errors import OpError
+
+_SHIFT: Final = 31  # bits of the second number, where two share one
+_FIRST, _SECOND = 1234567, 7654321
+_CODES: Final = {IndexError: 11, ZeroDivisionError: 3, ValueError: 3, OverflowError: 11, FloatingPointError: 3}
+
+
+class Check(NamedTuple):
+    """Error of a check.
+
+    Attributes
+    ----------
+    code : int
+        TensorFlow's canonical code.
+    text : str
+        Message, in which ``%n`` stands for the number, ``%h`` and ``%l`` for the two that it holds, ``%%`` for a per
+        cent sign.
+    """
+
+    code: int
+    text: str
+
+
+def check_of(check: Any) -> Check:
+    """Return the check of a traced function; its message is taken from errors made of numbers that are easy to find."""
+    for number, marks in (
+        ((_FIRST << _SHIFT) + _SECOND, {_FIRST: "%h", _SECOND: "%l"}),
+        (_FIRST, {_FIRST: "%n"}),
+    ):
+        code, text = _describe(check.make_error(number), check.where)
+        text = text.replace("%", "%%")
+        if all(str(value) in text for value in marks):
+            for value, mark in marks.items():
+                text = text.replace(str(value), mark)
+            return Check(code, text)
+    code, text = _describe(check.make_error(0), check.where)
+    return Check(code, text.replace("%", "%%"))
+
+
+def _describe(error: Exception, where: str) -> tuple[int, str]:
+    if isinstance(error, OpError):
+        code, text, where = error.number, error.message, error.where or where
+    else:
+        code = next((c for kind, c in _CODES.items() if isinstance(error, kind)), 3)
+        text = str(error).partition("\n")[0]
+    return code, f"{text} ({os.path.basename(where)})" if where else text

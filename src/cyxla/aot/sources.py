@@ -1,0 +1,203 @@
+"""Files of a library: C of its programs, headers, the parts that do not depend on a program."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from cyxla.aot import ctext, header, weights
+from cyxla.aot.emission import Code, checked_levels, default_levels, emit_code
+from cyxla.aot.programs import NamedArray, Program, checked_name
+from cyxla.aot.weights import Weights
+from cyxla.errors import InvalidArgumentError
+from cyxla.include_dir import get_include
+from cyxla.types import from_numpy
+
+#: Headers and C files that are copied into each library, under ``include/cyxla``.
+_COPIED: Final = (
+    "abi.h", "call.h", "aot/library.h", "aot/runtime.h", "aot/call.c", "aot/levels.c",
+)  # fmt: skip
+_THREADS: Final = {"none": "aot/serial.c", "pthreads": "aot/threads.c"}
+_WEIGHTS: Final = ("embed", "file")
+
+_RUNTIME = """/* Parts of the library that do not depend on its programs. */
+#define _GNU_SOURCE
+#define CYX_AOT(name) {name}_aot_##name
+#define CYX_AOT_LEVELS {levels}
+{defines}
+#include "cyxla/aot/call.c"
+#include "cyxla/aot/levels.c"
+#include "cyxla/{threads}"
+#include "cyxla/{constants}"
+{load}"""
+_LOAD = """
+#include "{name}.h"
+
+__attribute__((visibility("default"))) int32_t {name}_load(const char *path) {{ return CYX_AOT(load)(path); }}
+"""
+_PROGRAM = """/* Program {name}: its arrays, its code by level of the processor, its entry. */
+#define CYX_AOT(name) {library}_aot_##name
+#include "cyxla/aot/runtime.h"
+#include "{library}.h"
+
+{arrays}
+static const cyx_aot_info info = {{CYX_AOT_VERSION, {num_args}, {num_results}, args, results, {temp_bytes}, "{build_id}"}};
+
+{codes}
+static const cyx_aot_program program = {{&info, codes, {fails}, checks}};
+
+__attribute__((visibility("default"))) const cyx_aot_info *{name}_info(void) {{ return &info; }}
+
+__attribute__((visibility("default"))) int32_t {name}(const void *const *arguments, void *const *outputs,
+                                                      const cyx_aot_run *run) {{
+  return CYX_AOT(call)(&program, arguments, outputs, run);
+}}
+"""
+
+
+def write(
+    programs: Program | Sequence[Program],
+    *,
+    isa: Sequence[str] | None = None,
+    threads: str = "none",
+    weights: str = "embed",
+    name: str | None = None,
+) -> dict[str, bytes]:
+    """Return the files of a library by relative path; equal programs and options give equal bytes.
+
+    Parameters
+    ----------
+    programs : Program or sequence of Program
+        Programs with different names.
+    isa : sequence of str, optional
+        Levels of processors that the library has code for, such as ``("x86-64-v3",)``. The best one that the processor
+        has is chosen when the library runs. By default "x86-64-v1", "x86-64-v3" and "x86-64-v4" on x86-64.
+    threads : str
+        ``"none"``, or ``"pthreads"`` for a pool of threads. Either can use threads of the host.
+    weights : str
+        ``"embed"`` makes constants part of the library, ``"file"`` puts them into a file that it loads.
+    name : str, optional
+        Name of the library; by default that of the first program.
+
+    Raises
+    ------
+    InvalidArgumentError
+        There are no programs, two have one name, or an option has another value.
+    UnimplementedError
+        A program needs something that a library does not have.
+    """
+    programs = [programs] if isinstance(programs, Program) else list(programs)
+    name = _check(programs, threads, weights, name)
+    levels = checked_levels(isa if isa is not None else default_levels())
+    store = Weights()
+    codes = [[emit_code(p, level) for level in levels] for p in programs]
+    offsets = [[store.add_all([*c.bound, *c.constants]) for c in row] for row in codes]
+    build_id = _build_id(programs, codes, store, (threads, weights))
+    files = {f"{name}.h": header.text(name, programs, in_file=_is_file(store, weights)).encode()}
+    for program, row, places in zip(programs, codes, offsets, strict=True):
+        files[f"{program.name}.c"] = _program(name, program, row, places, build_id).encode()
+        for code in row:
+            for k, unit in enumerate(code.units):
+                files[unit_name(program.name, code.level, k)] = unit.encode()
+    files[f"{name}_runtime.c"] = _runtime(name, levels, threads, store, weights).encode()
+    files.update(_weights_files(name, store, weights))
+    used = [*_COPIED, _THREADS[threads], _constants_file(store, weights)]
+    files.update({f"cyxla/{path}": Path(get_include(), "cyxla", path).read_bytes() for path in used})
+    return files
+
+
+def unit_name(program: str, level: str, number: int) -> str:
+    """Return the name of the file of a unit; the level in it selects the compiler's flags."""
+    return f"{program}.{level or 'any'}.{number}.c"
+
+
+def _check(programs: Sequence[Program], threads: str, weights: str, name: str | None) -> str:
+    """Check the options; return the library's name."""
+    if not programs:
+        raise InvalidArgumentError("a library needs a program")
+    names = [p.name for p in programs]
+    if len(set(names)) < len(names):
+        raise InvalidArgumentError(f"two programs of a library have one name: {', '.join(names)}", hint="give names")
+    for option, value, known in (("threads", threads, _THREADS), ("weights", weights, _WEIGHTS)):
+        if value not in known:
+            raise InvalidArgumentError(f"{option}={value!r}", hint=f"one of {', '.join(known)}")
+    return checked_name(name) if name is not None else names[0]
+
+
+def _is_file(store: Weights, weights: str) -> bool:
+    return bool(store.nbytes) and weights == "file"
+
+
+def _weights_files(name: str, store: Weights, where: str) -> dict[str, bytes]:
+    return weights.files(name, store, where)
+
+
+def _constants_file(store: Weights, weights: str) -> str:
+    if not store.nbytes:
+        return "aot/no_constants.c"
+    return "aot/file.c" if weights == "file" else "aot/embedded.c"
+
+
+def _runtime(name: str, levels: Sequence[str], threads: str, store: Weights, weights: str) -> str:
+    numbers = ", ".join(level.rpartition("-v")[2] or "0" for level in levels)
+    defines, load = "", ""
+    if _is_file(store, weights):
+        head = ", ".join(map(str, store.file()[:64]))
+        defines = f"#define CYX_AOT_HEAD {head}\n#define CYX_AOT_BYTES {store.nbytes}\n"
+        load = _LOAD.format(name=name)
+    elif store.nbytes:
+        defines = f"#define CYX_AOT_DATA {name}_data\n"
+    return _RUNTIME.format(
+        name=name, levels=numbers, defines=defines, threads=_THREADS[threads],
+        constants=_constants_file(store, weights), load=load,
+    )  # fmt: skip
+
+
+def _program(
+    library: str, program: Program, codes: Sequence[Code], offsets: Sequence[Sequence[int]], build_id: str
+) -> str:
+    entries = "".join(f"cyx_status {c.entry}(void *const *bufs, const cyx_ctx *ctx);\n" for c in codes)
+    constants = "".join(
+        f"static const int64_t constants{k}[] = {ctext.numbers(row)};\n" for k, row in enumerate(offsets)
+    )
+    rows = [
+        f"{{{c.entry}, {len(c.bound)}, {len(c.constants)}, constants{k}, {c.arena_bytes}}}" for k, c in enumerate(codes)
+    ]
+    checks = [f"{{{c.code}, {ctext.string(c.text)}}}" for c in program.checks]
+    hidden = f"#pragma GCC visibility push(hidden)\n{entries}#pragma GCC visibility pop\n"
+    return _PROGRAM.format(
+        name=program.name,
+        library=library,
+        arrays=_arrays(program.arguments, "args") + _arrays(program.results, "results"),
+        num_args=len(program.arguments),
+        num_results=len(program.results),
+        temp_bytes=max(c.arena_bytes for c in codes),
+        build_id=build_id,
+        codes=hidden
+        + constants
+        + ctext.table(rows, "cyx_aot_code", "codes")
+        + ctext.table(checks, "cyx_aot_check", "checks"),
+        fails=int(bool(program.checks)),
+    )
+
+
+def _arrays(arrays: Sequence[NamedArray], name: str) -> str:
+    rows = [
+        f"{{{ctext.string(a.name)}, {from_numpy(a.dtype).value}, {len(a.dims)}, {ctext.dims(a.dims)}, {a.nbytes}}}"
+        for a in arrays
+    ]
+    return ctext.table(rows, "cyx_aot_array", name)
+
+
+def _build_id(programs: Sequence[Program], codes: Sequence[Sequence[Code]], store: Weights, options: Any) -> str:
+    """Return a digest of everything that the library computes."""
+    digest = hashlib.sha256(store.digest + repr(options).encode())
+    for program, row in zip(programs, codes, strict=True):
+        digest.update(repr((program.name, program.arguments, program.results, program.checks)).encode())
+        for code in row:
+            digest.update(repr((code.level, code.arena_bytes)).encode())
+            for unit in code.units:
+                digest.update(unit.encode())
+    return digest.hexdigest()[:16]

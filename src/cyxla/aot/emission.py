@@ -74,8 +74,17 @@ def checked_levels(levels: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(set(levels), key=known.index))
 
 
-def emit_code(program: Program, level: str) -> Code:
+def emit_code(program: Program, level: str, *, packs: bool = True) -> Code:
     """Write the C of a program.
+
+    Parameters
+    ----------
+    program : Program
+        Program.
+    level : str
+        Processor level.
+    packs : bool
+        Whether bound arguments are laid out for this level.
 
     Raises
     ------
@@ -84,7 +93,7 @@ def emit_code(program: Program, level: str) -> Code:
     """
     prefix = f"{program.name}{Level(level).suffix}_"
     with writing_library(level):
-        module, options, values = _with_bound(program)
+        module, options, values = _with_bound(program, packs)
         optimized = run_passes(module, options, Dump())
         planned, buffers, source = emit(optimized, with_live_results(module, options))
     functions = planned.functions()
@@ -100,15 +109,17 @@ def emit_code(program: Program, level: str) -> Code:
     )
 
 
-def _with_bound(program: Program) -> tuple[HloModule, CompileOptions, list[Array]]:
+def _with_bound(program: Program, packs: bool) -> tuple[HloModule, CompileOptions, list[Array]]:
     """Return the program that remains when arguments are bound, its options, and the values of its last parameters."""
     options = replace(program.options, donate=(), in_place=(), profile=False)
     if not program.bound:
         return program.module, options, []
     from cyxla.xla.cpu.run.bind import split  # most programs have no bound arguments
+    from cyxla.xla.cpu.run.pack_weights import pack, pack_for_any_level
 
     optimized = run_passes(program.module, options, Dump())
-    plan, computed = split(optimized, with_live_results(program.module, options), program.bound, _compile)
+    layout = pack if packs else pack_for_any_level
+    plan, computed = split(optimized, with_live_results(program.module, options), program.bound, _compile, layout)
     return plan.main, options, [*(program.bound[n] for n in plan.kept), *computed]
 
 
@@ -129,8 +140,8 @@ def _refuse(program: Program, module: HloModule, functions: Sequence[str]) -> No
     calls = [i for c in module.post_order() for i in c.instructions if i.opcode == "custom-call"]
     targets = ", ".join(dict.fromkeys(str(i.attrs["custom_call_target"]) for i in calls))
     raise UnimplementedError(
-        f"{program.name} calls {', '.join(dict.fromkeys(functions))} for the operations {targets}, which a library that "
-        "is compiled ahead of time does not have",
+        f"{program.name} calls {', '.join(dict.fromkeys(functions))} for the operations {targets}, which a library "
+        "does not have",
         where=repr(calls[0]) if calls else "",
         hint="compute these outside of the program",
     )
@@ -139,7 +150,8 @@ def _refuse(program: Program, module: HloModule, functions: Sequence[str]) -> No
 def _unit(text: str, prefix: str, *, is_alone: bool) -> str:
     """Return a unit with hidden symbols that have a prefix."""
     interface = abi()
-    assert text.startswith(interface) and interface.count(_EXPORT) == interface.count(_LIBRARY) == 1
+    assert text.startswith(interface)
+    assert interface.count(_EXPORT) == interface.count(_LIBRARY) == 1
     hidden = interface.replace(_EXPORT, '#define CYX_EXPORT __attribute__((visibility("hidden")))\n')
     body = text.removeprefix(interface)
     if not is_alone:  # kernels are called from other units

@@ -34,7 +34,7 @@ _PROGRAM = """const cyx_aot_info *{name}_info(void);
 {doc} */
 int32_t {name}(const void *const *args, void *const *results, const cyx_aot_run *run);
 """
-_LOAD = """/* Load the file of weights, once and before any other call; returns 0, 5 (no file), 15 (another library's file). */
+_LOAD = """/* Load the file of weights, once and before any other call; returns 0, 5 (no file) or 15 (not its file). */
 int32_t {name}_load(const char *path);
 
 """

@@ -43,7 +43,9 @@ _PROGRAM = """/* Program {name}: its arrays, its code by level of the processor,
 #include "{library}.h"
 
 {arrays}
-static const cyx_aot_info info = {{CYX_AOT_VERSION, {num_args}, {num_results}, args, results, {temp_bytes}, "{build_id}"}};
+static const cyx_aot_info info = {{
+  CYX_AOT_VERSION, {num_args}, {num_results}, args, results, {temp_bytes}, "{build_id}"
+}};
 
 {codes}
 static const cyx_aot_program program = {{&info, codes, {fails}, checks}};
@@ -92,7 +94,7 @@ def write(
     name = _check(programs, threads, weights, name)
     levels = checked_levels(isa if isa is not None else default_levels())
     store = Weights()
-    codes = [[emit_code(p, level) for level in levels] for p in programs]
+    codes = [[emit_code(p, level, packs=len(levels) == 1) for level in levels] for p in programs]
     offsets = [[store.add_all([*c.bound, *c.constants]) for c in row] for row in codes]
     build_id = _build_id(programs, codes, store, (threads, weights))
     files = {f"{name}.h": header.text(name, programs, in_file=_is_file(store, weights)).encode()}

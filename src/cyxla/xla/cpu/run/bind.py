@@ -18,7 +18,7 @@ import numpy as np
 from cyxla.xla.cpu.run.executable import CpuExecutable
 from cyxla.xla.cpu.run.pack_weights import pack
 from cyxla.xla.hlo import HloModule
-from cyxla.xla.passes.specialise.prologue import Specialised, specialise
+from cyxla.xla.passes.specialise.prologue import LayoutPass, Specialised, specialise
 from cyxla.xla.service import CompileOptions, Executable
 from cyxla.xla.service.bound_arguments import aligned_copy, private_copy
 from cyxla.xla.service.donation import resolve_donation
@@ -58,7 +58,11 @@ def bind(
 
 
 def split(
-    optimized: HloModule, options: CompileOptions, fixed: Mapping[int, Any], compile: Compile
+    optimized: HloModule,
+    options: CompileOptions,
+    fixed: Mapping[int, Any],
+    compile: Compile,
+    layout: LayoutPass = pack,
 ) -> tuple[Specialised, Sequence[Any]]:
     """Return the programs before and after binding, and the results of the first.
 
@@ -74,11 +78,13 @@ def split(
         Fixed arguments by parameter.
     compile : callable
         Compiler of the program before.
+    layout : callable
+        Pass that gives fixed arguments the layouts of kernels.
     """
-    plan = specialise(optimized, fixed, layouts=(pack,))
+    plan = specialise(optimized, fixed, layouts=(layout,))
     results = _run(plan, fixed, options, compile)
     if plan.folded and not all(map(_is_finite, results)):
-        plan = specialise(optimized, fixed, fold=False, layouts=(pack,))
+        plan = specialise(optimized, fixed, fold=False, layouts=(layout,))
         results = _run(plan, fixed, options, compile)
     return plan, [aligned_copy(m) for m in results]
 

@@ -15,8 +15,9 @@ The transpose moves to the prologue. Small weights are not packed: they are cach
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from math import prod
-from typing import Final
+from typing import Final, TypeAlias
 
 from cyxla.types import Shape
 from cyxla.xla.cpu.dot.emit import panel_width
@@ -27,15 +28,26 @@ from cyxla.xla.passes.expand.dot import DotDims, has_packed_rhs
 from cyxla.xla.passes.specialise import pack_convolution
 from cyxla.xla.passes.specialise.known_values import Known
 
+Rewrite: TypeAlias = Callable[[Instruction, Known], Instruction | None]
+
 MIN_PACKED_BYTES: Final = 2 * machine.L1_BYTES  # bytes of weights
 
 
 def pack(module: HloModule, known: Known) -> bool:
     """Rewrite the dots and convolutions with large known weights; return whether any was. `known` is not updated."""
+    return _pack(module, known, _REWRITES)
+
+
+def pack_for_any_level(module: HloModule, known: Known) -> bool:
+    """Rewrite as `pack` does, but only into layouts that are the same for all processor levels."""
+    return _pack(module, known, _REWRITES_FOR_ANY_LEVEL)
+
+
+def _pack(module: HloModule, known: Known, rewrites: Mapping[str, Rewrite]) -> bool:
     changed = False
     for computation in module.post_order():
         for ins in list(computation.instructions):
-            rewrite = _REWRITES.get(ins.opcode)
+            rewrite = rewrites.get(ins.opcode)
             new = rewrite(ins, known) if rewrite is not None and (ins.users or ins.is_root) else None
             if new is not None:
                 computation.replace_all_uses(ins, new)
@@ -90,3 +102,4 @@ def _write_packed_dot(ins: Instruction, dims: DotDims, sizes: tuple[int, int, in
 
 
 _REWRITES: Final = {"dot": _dot, "convolution": _convolution}
+_REWRITES_FOR_ANY_LEVEL: Final = {"convolution": _convolution}

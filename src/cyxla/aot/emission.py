@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from cyxla.aot.programs import Program
+from cyxla.aot.program import Program
 from cyxla.errors import InvalidArgumentError, UnimplementedError
 from cyxla.xla.cpu.c.isa_levels import ISA_FEATURES, PREBUILT_LEVELS, Level
 from cyxla.xla.cpu.c.prelude import abi

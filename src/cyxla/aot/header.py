@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cyxla.aot import ctext
-from cyxla.aot.programs import NamedArray, Program
+from cyxla.aot.program import NamedArray, Program
 
 _HEADER = """/* {title}
  *

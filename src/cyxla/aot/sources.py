@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from cyxla.aot import ctext, header, weights
 from cyxla.aot.emission import Code, checked_levels, default_levels, emit_code
-from cyxla.aot.programs import NamedArray, Program, checked_name
+from cyxla.aot.program import NamedArray, Program, checked_name
 from cyxla.aot.weights import Weights
 from cyxla.errors import InvalidArgumentError
 from cyxla.include_dir import get_include

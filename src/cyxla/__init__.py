@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cyxla import errors, raw_ops
+    from cyxla import aot, errors, raw_ops
     from cyxla.api import compile
     from cyxla.core.graph.gradients import gradients
     from cyxla.core.graph.graph import Graph
@@ -41,7 +41,7 @@ __version__ = "0.1.0"
 __all__ = [
     "ElementType", "Error", "Executable", "Graph", "Jitted", "Literal", "LocalClient", "LocalExecutable", "OpError",
     "RecompileWarning", "RunMetadata", "RunOptions", "Session", "Shape", "TracedArray", "XlaBuilder",
-    "XlaComputation", "XlaOp", "__version__", "associative_scan", "checkpoint", "ckernel", "compile", "cond",
+    "XlaComputation", "XlaOp", "__version__", "aot", "associative_scan", "checkpoint", "ckernel", "compile", "cond",
     "custom_call", "custom_vjp", "disable_jit", "errors", "fori_loop", "get_include", "grad", "gradients", "hlo",
     "jit", "load_graph", "load_saved_model", "map", "print", "random", "raw_ops", "register_c_call",
     "register_custom_call", "scan", "spec", "special", "stop_gradient", "switch", "threads", "value_and_grad", "vjp",
@@ -71,6 +71,7 @@ _MODULE_OF_NAME = {
     "threads": "cyxla.xla.cpu.native.library",
 }  # fmt: skip
 _MODULES = {
+    "aot": "cyxla.aot",
     "errors": "cyxla.errors", "hlo": "cyxla.xla.hlo", "random": "cyxla.numpy.random", "raw_ops": "cyxla.raw_ops",
     "special": "cyxla.numpy.functions.scipy_special",
 }  # fmt: skip

@@ -24,7 +24,7 @@ extern "C" {{
 #ifdef __cplusplus
 }}
 #endif
-
+{cxx}
 #endif
 """
 _PROGRAM = """const cyx_aot_info *{name}_info(void);
@@ -40,8 +40,8 @@ int32_t {name}_load(const char *path);
 """
 
 
-def text(name: str, programs: Sequence[Program], *, in_file: bool) -> str:
-    """Return the header of a library in C.
+def text(name: str, programs: Sequence[Program], *, in_file: bool, cxx: str = "") -> str:
+    """Return the header of a library.
 
     Parameters
     ----------
@@ -51,6 +51,8 @@ def text(name: str, programs: Sequence[Program], *, in_file: bool) -> str:
         Its programs.
     in_file : bool
         Whether the weights are in a file.
+    cxx : str
+        Part for C++.
     """
     load = _LOAD.format(name=name) if in_file else ""
     names = ", ".join(p.name for p in programs)
@@ -58,20 +60,16 @@ def text(name: str, programs: Sequence[Program], *, in_file: bool) -> str:
         title=f"Interface of the library {name}, made by cyxla.",
         text=f" * Programs: {names}. See cyxla/aot/library.h for the types.",
         guard=f"CYXLA_AOT_{name.upper()}_H",
+        cxx=cxx,
         declarations=load + "\n".join(map(_declaration, programs)),
     )
 
 
 def _declaration(program: Program) -> str:
     rows = [f" *   args[{k}]: {describe(a)}" for k, a in enumerate(program.arguments)]
-    rows += [f" *   results[{k}]: {describe(a)}" for k, a in enumerate(visible_results(program))]
+    rows += [f" *   results[{k}]: {describe(a)}" for k, a in enumerate(program.results)]
     doc = "".join(f" * {ctext.comment(line)}\n" for line in program.doc.splitlines())
     return _PROGRAM.format(name=program.name, arrays="\n".join(rows), doc=f" *\n{doc}" if doc else "")
-
-
-def visible_results(program: Program) -> tuple[NamedArray, ...]:
-    """Return the results without that of checks."""
-    return program.results
 
 
 def describe(array: NamedArray) -> str:

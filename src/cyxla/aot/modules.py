@@ -100,6 +100,7 @@ def bound(given: Program, values: Mapping[int | str, Any]) -> Program:
         arguments=tuple(arrays),
         argument_trees=tuple(trees),
         written=written,
+        variables=frozenset(numbers[k] for k in given.variables if k in numbers),
         bound={**given.bound, **{k: np.array(v, order="C") for k, v in fixed.items()}},
     )
 

@@ -70,7 +70,9 @@ class Program:
     rank0 : tuple of str
         Kind of each result without dimensions: ``"scalar"``, ``"array"``, or ``"python"`` for Python's numbers.
     written : mapping of int to int
-        Arguments that the function writes: index of each in `arguments`, and of its new value in `results`.
+        Arguments that the program writes: index of each in `arguments`, and of its new value in `results`.
+    variables : frozenset of int
+        Indices of the arguments that are variables of a graph.
     bound : mapping of int to object
         Values of arguments that are part of the library, by parameter of the module.
     checks : tuple of Check
@@ -91,6 +93,7 @@ class Program:
     argument_trees: tuple[Any, ...] = ()
     rank0: tuple[str, ...] = ()
     written: Mapping[int, int] = field(default_factory=dict)
+    variables: frozenset[int] = frozenset()
     bound: Mapping[int, Any] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
     options: CompileOptions = field(default_factory=CompileOptions)

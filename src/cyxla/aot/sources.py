@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from cyxla.aot import ctext, header, weights
+from cyxla.aot import ctext, cxx, header, weights
 from cyxla.aot.emission import Code, checked_levels, default_levels, emit_code
 from cyxla.aot.program import NamedArray, Program, checked_name
 from cyxla.aot.weights import Weights
@@ -17,7 +17,7 @@ from cyxla.types import from_numpy
 
 #: Headers and C files that are copied into each library, under ``include/cyxla``.
 _COPIED: Final = (
-    "abi.h", "call.h", "aot/library.h", "aot/runtime.h", "aot/call.c", "aot/levels.c",
+    "abi.h", "call.h", "aot/library.h", "aot/function.h", "aot/runtime.h", "aot/call.c", "aot/levels.c",
 )  # fmt: skip
 _THREADS: Final = {"none": "aot/serial.c", "pthreads": "aot/threads.c"}
 _WEIGHTS: Final = ("embed", "file")
@@ -66,6 +66,8 @@ def write(
     threads: str = "none",
     weights: str = "embed",
     name: str | None = None,
+    cpp_class: str = "",
+    program_shape: bool = False,
 ) -> dict[str, bytes]:
     """Return the files of a library by relative path; equal programs and options give equal bytes.
 
@@ -82,6 +84,10 @@ def write(
         ``"embed"`` makes constants part of the library, ``"file"`` puts them into a file that it loads.
     name : str, optional
         Name of the library; by default that of the first program.
+    cpp_class : str
+        Name of a C++ class for the program, such as ``"ns::Model"``.
+    program_shape : bool
+        Whether the class tells the types of the program.
 
     Raises
     ------
@@ -92,12 +98,13 @@ def write(
     """
     programs = [programs] if isinstance(programs, Program) else list(programs)
     name = _check(programs, threads, weights, name)
+    cxx_section = _cxx(programs, cpp_class, program_shape)
     levels = checked_levels(isa if isa is not None else default_levels())
     store = Weights()
     codes = [[emit_code(p, level, packs=len(levels) == 1) for level in levels] for p in programs]
     offsets = [[store.add_all([*c.bound, *c.constants]) for c in row] for row in codes]
     build_id = _build_id(programs, codes, store, (threads, weights))
-    files = {f"{name}.h": header.text(name, programs, in_file=_is_file(store, weights)).encode()}
+    files = {f"{name}.h": header.text(name, programs, in_file=_is_file(store, weights), cxx=cxx_section).encode()}
     for program, row, places in zip(programs, codes, offsets, strict=True):
         files[f"{program.name}.c"] = _program(name, program, row, places, build_id).encode()
         for code in row:
@@ -126,6 +133,14 @@ def _check(programs: Sequence[Program], threads: str, weights: str, name: str | 
         if value not in known:
             raise InvalidArgumentError(f"{option}={value!r}", hint=f"one of {', '.join(known)}")
     return checked_name(name) if name is not None else names[0]
+
+
+def _cxx(programs: Sequence[Program], cpp_class: str, program_shape: bool) -> str:
+    if not cpp_class:
+        return ""
+    if len(programs) > 1:
+        raise InvalidArgumentError("a C++ class is for one program, and the library has several")
+    return cxx.section(programs[0], cpp_class, program_shape=program_shape)
 
 
 def _is_file(store: Weights, weights: str) -> bool:

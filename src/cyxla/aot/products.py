@@ -1,0 +1,194 @@
+"""Libraries of programs in a folder: C sources, objects, static and shared libraries."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from cyxla.aot import build, fragments, sources
+from cyxla.aot.program import Program
+from cyxla.aot.programs import program
+from cyxla.errors import InvalidArgumentError, UnimplementedError
+
+KINDS: Final = ("c", "object", "static", "shared", "wheel")
+
+
+@dataclass(frozen=True)
+class Product:
+    """Library in a folder.
+
+    Attributes
+    ----------
+    name : str
+        Name of the library.
+    kind : str
+        Kind of the library, one of `KINDS`.
+    directory : path
+        Folder of the files.
+    files : tuple of path
+        All files of the library.
+    weights_bytes : int
+        Size of the constants that are part of it.
+    """
+
+    name: str
+    kind: str
+    directory: Path
+    files: tuple[Path, ...]
+    weights_bytes: int
+
+    @property
+    def header(self) -> Path:
+        """Header to include."""
+        return self.directory / f"{self.name}.h"
+
+    @property
+    def library(self) -> Path:
+        """File to link."""
+        pattern = {"object": "{}.o", "static": "lib{}.a", "shared": "lib{}.so"}.get(self.kind)
+        if pattern is None:
+            raise InvalidArgumentError(f"a product of kind {self.kind!r} has no single library")
+        return self.directory / pattern.format(self.name)
+
+    @property
+    def nbytes(self) -> int:
+        """Size of all files."""
+        return sum(path.stat().st_size for path in self.files)
+
+    def __str__(self) -> str:
+        weights = f", {self.weights_bytes:,} of them weights" if self.weights_bytes else ""
+        return (
+            f"{self.name} ({self.kind}): {len(self.files)} files, {self.nbytes:,} bytes{weights}, in {self.directory}"
+        )
+
+
+def compile(
+    obj: Any,
+    *specs: Any,
+    directory: str | os.PathLike[str],
+    kind: str = "shared",
+    name: str | None = None,
+    isa: Sequence[str] | None = None,
+    threads: str = "none",
+    weights: str = "embed",
+    cpp_class: str = "",
+    program_shape: bool = False,
+    **options: Any,
+) -> Product:
+    """Compile a program ahead of time into a library that needs neither cyxla nor Python.
+
+    Parameters
+    ----------
+    obj : object
+        Function written with NumPy, HLO, StableHLO or a graph, as of `programs.program`; or a sequence of programs
+        made by it.
+    *specs
+        Shapes and dtypes of the arguments of a function.
+    directory : path
+        Folder for the files, which is made.
+    kind : str
+        ``"c"`` for C sources with fragments for make and CMake; ``"object"``, ``"static"`` or ``"shared"`` for a
+        library with its header; ``"wheel"`` for a Python package.
+    name : str, optional
+        Name of the library, and of its program if there is one; an identifier of C.
+    isa : sequence of str, optional
+        Processor levels that there is code for; see `sources.write`.
+    threads : str
+        ``"none"`` or ``"pthreads"``.
+    weights : str
+        ``"embed"``, or ``"file"`` for a file beside the library.
+    cpp_class : str
+        Name of a C++ class for the program, such as ``"ns::Model"``, in the header.
+    program_shape : bool
+        Whether the class tells the types of the program.
+    **options
+        Options of `programs.program`.
+
+    Returns
+    -------
+    Product
+        Paths and sizes.
+
+    Raises
+    ------
+    InvalidArgumentError
+        An option has another value.
+    UnimplementedError
+        The program needs something that a library does not have, or there is no C compiler.
+    """
+    if kind not in KINDS:
+        raise InvalidArgumentError(f"kind={kind!r}", hint=f"one of {', '.join(KINDS)}")
+    programs = _programs(obj, specs, name, options)
+    if kind == "wheel":
+        raise UnimplementedError("wheels")
+    name = name or programs[0].name
+    files = sources.write(
+        programs, isa=isa, threads=threads, weights=weights, name=name, cpp_class=cpp_class, program_shape=program_shape
+    )
+    weights_bytes = sum(len(v) for k, v in files.items() if k.endswith((".bin", ".weights")) or k == f"{name}_data.c")
+    files = {**files, f"{name}.json": _metadata(name, programs, weights_bytes).encode()}
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = _MAKERS[kind](name, files, folder, threads)
+    return Product(name, kind, folder, tuple(paths), weights_bytes)
+
+
+def _programs(obj: Any, specs: Sequence[Any], name: str | None, options: Mapping[str, Any]) -> list[Program]:
+    if isinstance(obj, (list, tuple)) and all(isinstance(p, Program) for p in obj):
+        if specs or options:
+            raise InvalidArgumentError("programs have their specs and options already")
+        return list(obj)
+    return [program(obj, *specs, name=name, **options)]
+
+
+def _metadata(name: str, programs: Sequence[Program], weights_bytes: int) -> str:
+    """Return a description of the library for other tools, as JSON."""
+    described = [
+        {
+            "name": p.name,
+            "arguments": [_array(a) for a in p.arguments],
+            "results": [_array(a) for a in p.results],
+            "seed": p.options.seed,
+        }
+        for p in programs
+    ]
+    return json.dumps({"library": name, "programs": described, "weights_bytes": weights_bytes}, indent=2) + "\n"
+
+
+def _array(array: Any) -> dict[str, Any]:
+    return {"name": array.name, "dtype": array.dtype.name, "dims": list(array.dims)}
+
+
+def is_interface(name: str) -> bool:
+    """Return whether a file is needed beside a compiled library."""
+    return name.endswith((".h", ".json", ".weights")) and name not in ("cyxla/aot/runtime.h", "cyxla/abi.h")
+
+
+def _make_sources(name: str, files: Mapping[str, bytes], folder: Path, threads: str) -> list[Path]:
+    added = fragments.write(name, files, threads=threads, compiler=build.compiler())
+    return build.write_files({**files, **added}, folder)
+
+
+def _make_library(kind: str) -> Any:
+    def make(name: str, files: Mapping[str, bytes], folder: Path, threads: str) -> list[Path]:
+        with tempfile.TemporaryDirectory(prefix="cyxla-aot-") as scratch:
+            objects = build.objects(files, Path(scratch))
+            target = Path(scratch, {"object": "{}.o", "static": "lib{}.a", "shared": "lib{}.so"}[kind].format(name))
+            if kind == "object":
+                build.relocatable(objects, target)
+            elif kind == "static":
+                build.archive(objects, target)
+            else:
+                build.shared(objects, target, threads=threads)
+            interface = {n: v for n, v in files.items() if is_interface(n)}
+            return build.write_files({**interface, target.name: target.read_bytes()}, folder)
+
+    return make
+
+
+_MAKERS: Final = {"c": _make_sources, **{kind: _make_library(kind) for kind in ("object", "static", "shared")}}

@@ -18,7 +18,7 @@ from cyxla.xla.cpu.c.target import writing_library
 from cyxla.xla.cpu.dump import Dump
 from cyxla.xla.cpu.lowering import emit, run_passes, with_live_results
 from cyxla.xla.cpu.native.library import ENTRY
-from cyxla.xla.hlo import HloModule
+from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.service import CompileOptions, Executable
 
 Array = np.ndarray[Any, Any]
@@ -142,9 +142,15 @@ def _refuse(program: Program, module: HloModule, functions: Sequence[str]) -> No
     raise UnimplementedError(
         f"{program.name} calls {', '.join(dict.fromkeys(functions))} for the operations {targets}, which a library "
         "does not have",
-        where=repr(calls[0]) if calls else "",
+        where=_place(calls[0]) if calls else "",
         hint="compute these outside of the program",
     )
+
+
+def _place(ins: Instruction) -> str:
+    """Return the user's line of an instruction if it is known, else its text."""
+    line = ins.metadata.source_line
+    return f"{ins.metadata.source_file}:{line}" if line else repr(ins)
 
 
 def _unit(text: str, prefix: str, *, is_alone: bool) -> str:

@@ -81,7 +81,8 @@ def bound(given: Program, values: Mapping[int | str, Any]) -> Program:
     fixed = {free[k]: v for k, v in check_bound(values, names, shapes).items()}
     if any(given.module.parameters[k].shape.is_tuple or given.module.parameters[k].shape.is_dynamic for k in fixed):
         raise UnimplementedError("binding of a tuple, or of an array of bounded size")
-    arrays, removed = [], set()
+    arrays: list[NamedArray] = []
+    removed: set[int] = set()
     first = 0
     for k in free:
         count = sum(1 for _ in arrays_of("", given.module.parameters[k].shape))

@@ -126,16 +126,12 @@ def compile(
     programs = _programs(obj, specs, name, options)
     if kind == "wheel":
         raise UnimplementedError("wheels")
-    name = name or programs[0].name
-    files = sources.write(
-        programs, isa=isa, threads=threads, weights=weights, name=name, cpp_class=cpp_class, program_shape=program_shape
-    )
-    weights_bytes = sum(len(v) for k, v in files.items() if k.endswith((".bin", ".weights")) or k == f"{name}_data.c")
-    files = {**files, f"{name}.json": _metadata(name, programs, weights_bytes).encode()}
+    made = sources.library(programs, sources.Options(isa, threads, weights, name, cpp_class, program_shape))
+    files = {**made.files, f"{made.name}.json": _metadata(made, programs).encode()}
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
-    paths = _MAKERS[kind](name, files, folder, threads)
-    return Product(name, kind, folder, tuple(paths), weights_bytes)
+    paths = _MAKERS[kind](made.name, files, folder, threads)
+    return Product(made.name, kind, folder, tuple(paths), made.weights_bytes)
 
 
 def _programs(obj: Any, specs: Sequence[Any], name: str | None, options: Mapping[str, Any]) -> list[Program]:
@@ -146,7 +142,7 @@ def _programs(obj: Any, specs: Sequence[Any], name: str | None, options: Mapping
     return [program(obj, *specs, name=name, **options)]
 
 
-def _metadata(name: str, programs: Sequence[Program], weights_bytes: int) -> str:
+def _metadata(made: sources.Library, programs: Sequence[Program]) -> str:
     """Return a description of the library for other tools, as JSON."""
     described = [
         {
@@ -157,7 +153,8 @@ def _metadata(name: str, programs: Sequence[Program], weights_bytes: int) -> str
         }
         for p in programs
     ]
-    return json.dumps({"library": name, "programs": described, "weights_bytes": weights_bytes}, indent=2) + "\n"
+    facts = {"library": made.name, "programs": described, "weights_bytes": made.weights_bytes}
+    return json.dumps(facts, indent=2) + "\n"
 
 
 def _array(array: Any) -> dict[str, Any]:

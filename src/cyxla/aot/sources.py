@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cyxla.aot import ctext, cxx, header, weights
 from cyxla.aot.emission import Code, checked_levels, default_levels, emit_code
@@ -59,6 +59,35 @@ __attribute__((visibility("default"))) int32_t {name}(const void *const *argumen
 """
 
 
+class Options(NamedTuple):
+    """Options of a library; see `write`."""
+
+    isa: Sequence[str] | None = None
+    threads: str = "none"
+    weights: str = "embed"
+    name: str | None = None
+    cpp_class: str = ""
+    program_shape: bool = False
+
+
+class Library(NamedTuple):
+    """Files of a library.
+
+    Attributes
+    ----------
+    name : str
+        Name of the library.
+    files : dict of str to bytes
+        Files by relative path.
+    weights_bytes : int
+        Size of the constants.
+    """
+
+    name: str
+    files: dict[str, bytes]
+    weights_bytes: int
+
+
 def write(
     programs: Program | Sequence[Program],
     *,
@@ -96,25 +125,33 @@ def write(
     UnimplementedError
         A program needs something that a library does not have.
     """
+    options = Options(isa, threads, weights, name, cpp_class, program_shape)
+    return library(programs, options).files
+
+
+def library(programs: Program | Sequence[Program], options: Options) -> Library:
+    """Return a library; see `write`."""
     programs = [programs] if isinstance(programs, Program) else list(programs)
-    name = _check(programs, threads, weights, name)
-    cxx_section = _cxx(programs, cpp_class, program_shape)
-    levels = checked_levels(isa if isa is not None else default_levels())
+    name = _check(programs, options)
+    cxx_section = _cxx(programs, options.cpp_class, options.program_shape)
+    levels = checked_levels(options.isa if options.isa is not None else default_levels())
     store = Weights()
     codes = [[emit_code(p, level, packs=len(levels) == 1) for level in levels] for p in programs]
     offsets = [[store.add_all([*c.bound, *c.constants]) for c in row] for row in codes]
-    build_id = _build_id(programs, codes, store, (threads, weights))
-    files = {f"{name}.h": header.text(name, programs, in_file=_is_file(store, weights), cxx=cxx_section).encode()}
+    build_id = _build_id(programs, codes, store, (options.threads, options.weights))
+    files = {
+        f"{name}.h": header.text(name, programs, in_file=_is_file(store, options.weights), cxx=cxx_section).encode()
+    }
     for program, row, places in zip(programs, codes, offsets, strict=True):
         files[f"{program.name}.c"] = _program(name, program, row, places, build_id).encode()
         for code in row:
             for k, unit in enumerate(code.units):
                 files[unit_name(program.name, code.level, k)] = unit.encode()
-    files[f"{name}_runtime.c"] = _runtime(name, levels, threads, store, weights).encode()
-    files.update(_weights_files(name, store, weights))
-    used = [*_COPIED, _THREADS[threads], _constants_file(store, weights)]
+    files[f"{name}_runtime.c"] = _runtime(name, levels, options.threads, store, options.weights).encode()
+    files.update(_weights_files(name, store, options.weights))
+    used = [*_COPIED, _THREADS[options.threads], _constants_file(store, options.weights)]
     files.update({f"cyxla/{path}": Path(get_include(), "cyxla", path).read_bytes() for path in used})
-    return files
+    return Library(name, files, store.nbytes)
 
 
 def unit_name(program: str, level: str, number: int) -> str:
@@ -122,17 +159,17 @@ def unit_name(program: str, level: str, number: int) -> str:
     return f"{program}.{level or 'any'}.{number}.c"
 
 
-def _check(programs: Sequence[Program], threads: str, weights: str, name: str | None) -> str:
+def _check(programs: Sequence[Program], options: Options) -> str:
     """Check the options; return the library's name."""
     if not programs:
         raise InvalidArgumentError("a library needs a program")
     names = [p.name for p in programs]
     if len(set(names)) < len(names):
         raise InvalidArgumentError(f"two programs of a library have one name: {', '.join(names)}", hint="give names")
-    for option, value, known in (("threads", threads, _THREADS), ("weights", weights, _WEIGHTS)):
+    for option, value, known in (("threads", options.threads, _THREADS), ("weights", options.weights, _WEIGHTS)):
         if value not in known:
             raise InvalidArgumentError(f"{option}={value!r}", hint=f"one of {', '.join(known)}")
-    return checked_name(name) if name is not None else names[0]
+    return checked_name(options.name) if options.name is not None else names[0]
 
 
 def _cxx(programs: Sequence[Program], cpp_class: str, program_shape: bool) -> str:

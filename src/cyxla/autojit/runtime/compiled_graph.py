@@ -19,7 +19,7 @@ from cyxla.errors import InvalidArgumentError
 from cyxla.forking import new_lock
 from cyxla.tf2xla.argument import Argument, CompilationResult
 from cyxla.tf2xla.functionalize.control_flow import functionalize_control_flow
-from cyxla.tf2xla.xla_compiler import XlaCompiler, XlaCompilerOptions
+from cyxla.tf2xla.xla_compiler import CompileOptions, XlaCompiler, XlaCompilerOptions
 from cyxla.xla.client import LocalClient, LocalExecutable
 
 Array = np.ndarray[Any, Any]
@@ -59,6 +59,21 @@ class CompiledGraph:
     def compiled(self) -> int:
         """The number of programs compiled so far."""
         return len(self._programs)
+
+    @property
+    def constants(self) -> frozenset[int]:
+        """Numbers of the arguments whose values the compiler needs."""
+        return frozenset(self._constants)
+
+    @property
+    def types(self) -> Sequence[DataType]:
+        """Types of the arguments."""
+        return self._types
+
+    def lower(self, args: Sequence[Argument], options: CompileOptions) -> CompilationResult:
+        """Return the program for arguments as they are described, without compiling native code."""
+        with self._lock, without_collections():
+            return self.compiler.compile_graph(self.name, self.graph, args, options)
 
     def run(self, step: StepContext, args: Sequence[Array]) -> list[Array]:
         """Run the graph, write its variables back, and return the values of the ``_Retval`` nodes in order.

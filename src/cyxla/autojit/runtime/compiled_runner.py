@@ -19,7 +19,7 @@ from cyxla.core.runtime.engine import Engine, Runner
 
 Array = np.ndarray[Any, Any]
 
-_HANDLE_OPS = frozenset({"VarHandleOp", "_VarHandlesOp", "_XlaAotOnlyVarHandleOp"})  # run on the host
+HANDLE_OPS = frozenset({"VarHandleOp", "_VarHandlesOp", "_XlaAotOnlyVarHandleOp"})  # run on the host
 _ON_HOST = "it produces a resource handle, which stays on the host"
 
 
@@ -50,7 +50,7 @@ def split_handles(graph: Graph) -> tuple[Graph, Graph]:
     cluster, handles = copy_graph(graph), Graph(graph.library)
     count = sum(node.op == "_Arg" for node in cluster.nodes.values())
     index = 0
-    for node in [n for n in cluster.nodes.values() if n.op in _HANDLE_OPS]:
+    for node in [n for n in cluster.nodes.values() if n.op in HANDLE_OPS]:
         handle_node = handles.add_node(_without_controls(node.node_def))
         for tensor in node.outputs:
             arg = _add(cluster, f"{node.name}/handle", "_Arg", [], count + index)

@@ -231,7 +231,7 @@ UniformQuantizedConvolutionDimensionNumbersAttr
 """
 _CONFIG_MESSAGES = """
 Config
-    feed=1:Feed* fetch=2:Fetch* variable=3:Variable*
+    feed=1:Feed* fetch=2:Fetch* variable=3:Variable* conversion_options=4:ConversionOptions
 Feed
     id=1:TensorId shape=2:.tensorflow.TensorShapeProto name=3:str type=4:.tensorflow.DataType
 TensorId
@@ -240,6 +240,8 @@ Fetch
     id=1:TensorId name=2:str shape=3:.tensorflow.TensorShapeProto type=4:.tensorflow.DataType
 Variable
     node_name=1:str name=2:str shape=3:.tensorflow.TensorShapeProto type=4:.tensorflow.DataType readonly=5:bool
+ConversionOptions
+    custom_fake_quant_op_calls=1:bool
 """
 _WELL_KNOWN_MESSAGES = """
 Any

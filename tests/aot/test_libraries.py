@@ -1,11 +1,11 @@
 """Libraries built ahead of time: the same bits as jit, the C interface, the same bytes each time."""
 
 import ctypes
+import os
 import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -70,7 +70,7 @@ def draws(x):
 
 FUNCTIONS = {
     "loop": (newton, RNG.random((5, 7))),
-    "matrix products": (layers, RNG.random((33, 64), np.float32), RNG.random((64, 64), np.float32), np.float32([1] * 64)),
+    "matrix products": (layers, *(RNG.random(n, np.float32) for n in ((33, 64), (64, 64), 64))),
     "large products": (lambda x, y: x @ y, RNG.random((300, 400), np.float32), RNG.random((400, 500), np.float32)),
     "sorts and reductions": (statistics, RNG.standard_normal((40, 30))),
     "slices": (running, RNG.standard_normal((9, 3)), np.array(0.1)),
@@ -130,7 +130,8 @@ def test_processor_without_code_for_it(tmp_path, monkeypatch):
 STABLEHLO = """
 func.func public @main(%x: tensor<4x64xf32>) -> (tensor<4x32xf32>, tensor<4xi32>) {
   %w = stablehlo.constant dense<"0xDATA"> : tensor<64x32xf32>
-  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<4x64xf32>, tensor<64x32xf32>) -> tensor<4x32xf32>
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] :
+    (tensor<4x64xf32>, tensor<64x32xf32>) -> tensor<4x32xf32>
   %1 = stablehlo.iota dim = 0 : tensor<4xi32>
   return %0, %1 : tensor<4x32xf32>, tensor<4xi32>
 }
@@ -302,8 +303,8 @@ def f(x, w):
     return np.tanh(x @ w) + np.arange(3000).reshape(3, 1000)
 w = np.random.default_rng(0).random((400, 1000))
 for kind in ("c", "object", "static", "shared"):
-    aot.compile(f, ((3, 400), float), w, bind={"w": w}, directory=sys.argv[1] + kind, kind=kind, name="f", threads="pthreads",
-                isa=("LEVEL",), cpp_class="ns::F", program_shape=True)
+    aot.compile(f, ((3, 400), float), w, bind={"w": w}, directory=sys.argv[1] + kind, kind=kind, name="f",
+                threads="pthreads", isa=("LEVEL",), cpp_class="ns::F", program_shape=True)
 """.replace("LEVEL", LEVEL[0])
 
 
@@ -323,8 +324,6 @@ def test_two_processes_make_the_same_bytes(tmp_path):
 
 
 def _environment(seed):
-    import os
-
     return {**os.environ, "PYTHONHASHSEED": str(seed), "CYXLA_CACHE": "0"}
 
 
@@ -347,8 +346,8 @@ def test_symbols_have_the_prefix_of_their_library(tmp_path):
 @needs_gcc
 def test_a_library_needs_libc_alone(tmp_path):
     product = aot.compile(newton, ((3,), float), directory=tmp_path, name="f", isa=LEVEL)
-    needed = [line.split()[-1].strip("[]") for line in run_command("readelf", "-d", product.library, cwd=tmp_path).splitlines()
-              if "NEEDED" in line]  # fmt: skip
+    lines = run_command("readelf", "-d", product.library, cwd=tmp_path).splitlines()
+    needed = [line.split()[-1].strip("[]") for line in lines if "NEEDED" in line]
     assert set(needed) <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}
 
 
@@ -375,7 +374,7 @@ def test_what_needs_python_is_refused(tmp_path):
     def twice(x):
         return x * 2
 
-    with pytest.raises(UnimplementedError, match="f calls Python for the operations aot_test.twice"):
+    with pytest.raises(UnimplementedError, match=r"f calls Python for the operations aot_test\.twice"):
         aot.compile(lambda x: twice(x), ((3,), float), directory=tmp_path, name="f")
     with pytest.raises(UnimplementedError, match="calls dgesdd for the operations lapack_dgesdd_ffi"):
         aot.compile(lambda x: np.linalg.svd(x)[1], ((3, 3), float), directory=tmp_path, name="f")

@@ -149,8 +149,8 @@ def _refuse(program: Program, module: HloModule, functions: Sequence[str]) -> No
 
 def _place(ins: Instruction) -> str:
     """Return the user's line of an instruction if it is known, else its text."""
-    line = ins.metadata.source_line
-    return f"{ins.metadata.source_file}:{line}" if line else repr(ins)
+    facts = dict(ins.metadata)
+    return f"{facts.get('source_file')}:{facts['source_line']}" if "source_line" in facts else repr(ins)
 
 
 def _unit(text: str, prefix: str, *, is_alone: bool) -> str:

@@ -30,8 +30,10 @@ def words(data: bytes) -> str:
 
 def comment(text: str) -> str:
     """Return a text as lines of a block comment, without anything that could end it."""
-    safe = "".join(c if c.isprintable() and c.isascii() else "?" for c in text.replace("*/", "* /"))
-    return safe.replace("/*", "/ *").replace("\\", "/")
+    safe = "".join(c if c.isprintable() and c.isascii() else "." for c in text)
+    for wrong, right in (("*/", "* /"), ("/*", "/ *"), ("\\", "/"), ("?", ".")):  # comment ends, trigraphs
+        safe = safe.replace(wrong, right)
+    return safe
 
 
 def table(rows: Sequence[str], kind: str, name: str) -> str:

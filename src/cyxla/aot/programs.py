@@ -10,7 +10,7 @@ from typing import Any
 
 from cyxla.aot.config import Config
 from cyxla.aot.functions import of_function
-from cyxla.aot.graphs import of_graph
+from cyxla.aot.graphs import of_graph, of_signature
 from cyxla.aot.modules import bound, of_module
 from cyxla.aot.program import NamedArray, Program, checked_name, identifier, is_identifier
 from cyxla.core.graph.graph import Graph
@@ -32,6 +32,8 @@ def program(
     config: Config | str | None = None,
     variables: Mapping[str, Any] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    signature: str | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
     **options: Any,
 ) -> Program:
     """Return the program of an object.
@@ -40,7 +42,7 @@ def program(
     ----------
     obj : callable, str, bytes, path, HloModule, XlaComputation or Graph
         Function written with NumPy, jitted or not; HLO or StableHLO text, a serialised proto, or a file of either;
-        with a config, a graph, or a path or bytes of a GraphDef.
+        with a config, a graph, or a path or bytes of a GraphDef; the folder of a SavedModel.
     *specs
         Shapes and dtypes of the arguments, as of `cyxla.compile`.
     name : str, optional
@@ -53,6 +55,10 @@ def program(
         Values of variables of a graph, which become part of the library.
     checkpoint : path, optional
         Prefix of a checkpoint with values of further variables.
+    signature : str, optional
+        Signature of a SavedModel; by default "serving_default".
+    shapes : mapping of str to sizes, optional
+        Sizes of the inputs of a signature that the model leaves open.
     **options
         Fields of `cyxla.xla.service.CompileOptions`; for functions also the options of `cyxla.jit`.
 
@@ -67,6 +73,9 @@ def program(
         made = obj
     elif config is not None:
         made = _of_graph(obj, config, variables, checkpoint, CompileOptions.of({**options, "donate": ()}))
+    elif isinstance(obj, os.PathLike) and Path(obj).is_dir():
+        compiled = CompileOptions.of({**options, "donate": ()})
+        made = of_signature(obj, signature or "serving_default", shapes=shapes, options=compiled)
     elif isinstance(obj, Graph):
         raise InvalidArgumentError("a graph needs config=, which names its arguments and results")
     elif callable(obj):

@@ -149,7 +149,7 @@ int main() {
 
 def test_text_of_a_program_does_not_reach_code(tmp_path):
     """Names and documentation with quotes, comment signs, newlines, trigraphs and other scripts."""
-    awkward = 'a"b\\ */ ??/ \n #error \x00 é %s'
+    awkward = 'a"b\\ */ *\\ ??/ \n #error \x00 é %s'
 
     def f(x):
         return {awkward: x[awkward]}

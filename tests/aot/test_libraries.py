@@ -118,8 +118,8 @@ def test_the_best_level_is_chosen_at_run_time(tmp_path):
 def test_processor_without_code_for_it(tmp_path, monkeypatch):
     """A library for a level that no processor has: 9 in place of 4."""
     files = sources.write(aot.program(newton, ((2,), float), name="f"), isa=LEVEL)
-    text = files["f_runtime.c"].decode()
-    files["f_runtime.c"] = text.replace(
+    text = files["f.runtime.c"].decode()
+    files["f.runtime.c"] = text.replace(
         "CYX_AOT_LEVELS " + text.split("CYX_AOT_LEVELS ")[1][0], "CYX_AOT_LEVELS 9"
     ).encode()
     path = build.shared(build.objects(files, tmp_path), tmp_path / "libf.so")

@@ -17,7 +17,13 @@ from cyxla.xla.cpu.native.toolchain import Compiler, which
 #: Flags of C that does not depend on a program.
 SUPPORT_FLAGS: Final = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra")
 #: Flags of C of programs, without those of a level; sections let the linker drop what nobody calls.
-CODE_FLAGS: Final = ("-ffp-contract=off", "-fno-asynchronous-unwind-tables", "-ffunction-sections", "-fdata-sections")
+CODE_FLAGS: Final = (
+    "-w",
+    "-ffp-contract=off",
+    "-fno-asynchronous-unwind-tables",
+    "-ffunction-sections",
+    "-fdata-sections",
+)
 
 
 def flags_of(name: str, kind: str, workaround: Sequence[str] = ()) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ def words(data: bytes) -> str:
 def comment(text: str) -> str:
     """Return a text as lines of a block comment, without anything that could end it."""
     safe = "".join(c if c.isprintable() and c.isascii() else "." for c in text)
-    for wrong, right in (("*/", "* /"), ("/*", "/ *"), ("\\", "/"), ("?", ".")):  # comment ends, trigraphs
+    for wrong, right in (("\\", "."), ("?", "."), ("*/", "* /"), ("/*", "/ *")):  # continued lines, trigraphs
         safe = safe.replace(wrong, right)
     return safe
 

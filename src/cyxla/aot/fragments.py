@@ -18,6 +18,10 @@ $({name}_dir)lib{name}.a: $({name}_objects)
 
 $({name}_dir)lib{name}.so: $({name}_objects)
 	$(CC) -shared -Wl,--gc-sections -Wl,-soname,lib{name}.so $^ -o $@ $({name}_libs)
+{trials}"""
+_TRIAL = """
+$({library}_dir){program}: $({library}_dir){program}.c $({library}_dir)lib{library}.a
+	$(CC) -O1 -I$({library}_dir) $^ -o $@ $({library}_libs)
 """
 _RULE = """$({library}_dir){file}.o: $({library}_dir){file}
 	$(CC) {flags} -I$({library}_dir) {assembler}-c $< -o $@
@@ -36,12 +40,16 @@ _PROPERTY = """set_source_files_properties(${{CMAKE_CURRENT_LIST_DIR}}/{file} PR
 
 def write(name: str, files: Mapping[str, bytes], *, threads: str, compiler: Compiler) -> dict[str, bytes]:
     """Return ``NAME.mk`` and ``NAME.cmake`` for the files of a library."""
-    compiled = [n for n in files if n.endswith((".c", ".S")) and "/" not in n]
+    trials = [n for n in files if n.endswith((".test.c", ".benchmark.c"))]
+    compiled = [n for n in files if n.endswith((".c", ".S")) and "/" not in n and n not in trials]
     flags = {n: flags_of(n, compiler.kind, compiler.workaround) for n in compiled}
-    return {f"{name}.mk": _make(name, flags, threads).encode(), f"{name}.cmake": _cmake(name, flags, threads).encode()}
+    return {
+        f"{name}.mk": _make(name, flags, trials, threads).encode(),
+        f"{name}.cmake": _cmake(name, flags, threads).encode(),
+    }
 
 
-def _make(name: str, flags: Mapping[str, Sequence[str]], threads: str) -> str:
+def _make(name: str, flags: Mapping[str, Sequence[str]], trials: Sequence[str], threads: str) -> str:
     rules = [
         _RULE.format(
             library=name,
@@ -56,6 +64,7 @@ def _make(name: str, flags: Mapping[str, Sequence[str]], threads: str) -> str:
         objects=" ".join(f"{f}.o" for f in flags),
         rules="\n".join(rules),
         pthread=" -pthread" if threads == "pthreads" else "",
+        trials="".join(_TRIAL.format(library=name, program=n.removesuffix(".c")) for n in trials),
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from cyxla.aot import build, fragments, sources
+from cyxla.aot import build, fragments, sources, trials
 from cyxla.aot.program import Program
 from cyxla.aot.programs import program
 from cyxla.errors import InvalidArgumentError, UnimplementedError
@@ -78,6 +78,8 @@ def compile(
     weights: str = "embed",
     cpp_class: str = "",
     program_shape: bool = False,
+    test: bool = False,
+    benchmark: bool = False,
     **options: Any,
 ) -> Product:
     """Compile a program ahead of time into a library that needs neither cyxla nor Python.
@@ -106,6 +108,9 @@ def compile(
         Name of a C++ class for the program, such as ``"ns::Model"``, in the header.
     program_shape : bool
         Whether the class tells the types of the program.
+    test, benchmark : bool
+        Whether to write C programs that call each program with recorded arguments, and compare or time it:
+        ``NAME.test.c`` and ``NAME.benchmark.c``.
     **options
         Options of `programs.program`.
 
@@ -127,7 +132,11 @@ def compile(
     if kind == "wheel":
         raise UnimplementedError("wheels")
     made = sources.library(programs, sources.Options(isa, threads, weights, name, cpp_class, program_shape))
-    files = {**made.files, f"{made.name}.json": _metadata(made, programs).encode()}
+    files = {**made.files, f"{made.name}.json": metadata(made, programs).encode()}
+    for p in programs if test or benchmark else ():
+        files.update(
+            trials.write(made.name, p, test=test, benchmark=benchmark, in_file=f"{made.name}.weights" in files)
+        )
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
     paths = _MAKERS[kind](made.name, files, folder, threads)
@@ -142,7 +151,7 @@ def _programs(obj: Any, specs: Sequence[Any], name: str | None, options: Mapping
     return [program(obj, *specs, name=name, **options)]
 
 
-def _metadata(made: sources.Library, programs: Sequence[Program]) -> str:
+def metadata(made: sources.Library, programs: Sequence[Program]) -> str:
     """Return a description of the library for other tools, as JSON."""
     described = [
         {
@@ -163,7 +172,8 @@ def _array(array: Any) -> dict[str, Any]:
 
 def is_interface(name: str) -> bool:
     """Return whether a file is needed beside a compiled library."""
-    return name.endswith((".h", ".json", ".weights")) and name not in ("cyxla/aot/runtime.h", "cyxla/abi.h")
+    kept = (".h", ".json", ".weights", ".test.c", ".benchmark.c")
+    return name.endswith(kept) and name not in ("cyxla/aot/runtime.h", "cyxla/abi.h")
 
 
 def _make_sources(name: str, files: Mapping[str, bytes], folder: Path, threads: str) -> list[Path]:
@@ -174,7 +184,8 @@ def _make_sources(name: str, files: Mapping[str, bytes], folder: Path, threads: 
 def _make_library(kind: str) -> Any:
     def make(name: str, files: Mapping[str, bytes], folder: Path, threads: str) -> list[Path]:
         with tempfile.TemporaryDirectory(prefix="cyxla-aot-") as scratch:
-            objects = build.objects(files, Path(scratch))
+            compiled = {n: v for n, v in files.items() if not is_interface(n) or n.endswith(".h")}
+            objects = build.objects(compiled, Path(scratch))
             target = Path(scratch, {"object": "{}.o", "static": "lib{}.a", "shared": "lib{}.so"}[kind].format(name))
             if kind == "object":
                 build.relocatable(objects, target)

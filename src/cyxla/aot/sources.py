@@ -147,7 +147,7 @@ def library(programs: Program | Sequence[Program], options: Options) -> Library:
         for code in row:
             for k, unit in enumerate(code.units):
                 files[unit_name(program.name, code.level, k)] = unit.encode()
-    files[f"{name}_runtime.c"] = _runtime(name, levels, options.threads, store, options.weights).encode()
+    files[f"{name}.runtime.c"] = _runtime(name, levels, options.threads, store, options.weights).encode()
     files.update(_weights_files(name, store, options.weights))
     used = [*_COPIED, _THREADS[options.threads], _constants_file(store, options.weights)]
     files.update({f"cyxla/{path}": Path(get_include(), "cyxla", path).read_bytes() for path in used})
@@ -169,7 +169,13 @@ def _check(programs: Sequence[Program], options: Options) -> str:
     for option, value, known in (("threads", options.threads, _THREADS), ("weights", options.weights, _WEIGHTS)):
         if value not in known:
             raise InvalidArgumentError(f"{option}={value!r}", hint=f"one of {', '.join(known)}")
-    return checked_name(options.name) if options.name is not None else names[0]
+    name = checked_name(options.name) if options.name is not None else names[0]
+    taken = [f"{n}_info" for n in names] + [f"{name}_load", f"{name}_data"]
+    if set(taken) & set(names):
+        raise InvalidArgumentError(
+            f"the library needs the name {min(set(taken) & set(names))}", hint="rename the program"
+        )
+    return name
 
 
 def _cxx(programs: Sequence[Program], cpp_class: str, program_shape: bool) -> str:

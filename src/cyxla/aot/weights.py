@@ -98,6 +98,6 @@ def files(prefix: str, weights: Weights, where: str) -> dict[str, bytes]:
         return {f"{prefix}.weights": weights.file()}
     if weights.nbytes <= MAX_C_BYTES:
         text = _IN_C.format(prefix=prefix, words=ctext.words(weights.data()))
-        return {f"{prefix}_data.c": text.encode()}
-    name = f"{prefix}_data.bin"
-    return {f"{prefix}_data.S": _IN_ASSEMBLY.format(prefix=prefix, file=name).encode(), name: weights.data()}
+        return {f"{prefix}.data.c": text.encode()}
+    name = f"{prefix}.data.bin"
+    return {f"{prefix}.data.S": _IN_ASSEMBLY.format(prefix=prefix, file=name).encode(), name: weights.data()}

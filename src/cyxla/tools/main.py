@@ -15,6 +15,8 @@ VERBS = {
     "run": "run a program or a graph on NumPy arrays",
     "bisect": "find the pass or the instruction that makes results wrong",
     "opt": "parse a program, verify it, run passes, print it",
+    "aot": "compile a function, a program or a graph ahead of time into a C library or a wheel",
+    "tfcompile": "compile a graph ahead of time, with the flags of TensorFlow's tfcompile",
     "convert": "write a program or graph in another form: HLO text or proto, StableHLO, GraphDef",
     "functions": "list the functions of NumPy that cyxla.jit compiles",
     "dump": "print a program at one stage of its compilation",

@@ -1,0 +1,257 @@
+"""C programs that test and time a library with recorded arguments and results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from cyxla.aot import ctext
+from cyxla.aot.program import NamedArray, Program
+from cyxla.errors import UnimplementedError
+from cyxla.xla.service import LocalService
+
+Array = np.ndarray[Any, Any]
+
+_FLOATS: Final = {"float32": ("float", 1e-4), "float64": ("double", 1e-9)}  # type of parts, tolerance of the scale
+_PARTS: Final = {"complex64": "float32", "complex128": "float64"}
+#: Largest difference of other floats, which are compared as numbers by the test's own conversion.
+_HALF: Final = {"float16": ("half", 1e-2), "bfloat16": ("bfloat", 5e-2)}
+
+_HEAD = """/* {title} */
+#define _POSIX_C_SOURCE 199309L
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "{library}.h"
+
+{data}
+"""
+_CALL = """
+/* Memory of the results, and of the temporaries of a call. */
+static void *allocate(size_t bytes) {
+  char *memory = malloc(bytes + 64);
+  if (!memory) {
+    fprintf(stderr, "no memory\\n");
+    exit(1);
+  }
+  return memory + 64 - (uintptr_t)memory % 64;
+}
+"""
+_TEST = """
+static double half(uint16_t x) {{
+  const int e = x >> 10 & 31, m = x & 1023;
+  const double v = e == 0 ? ldexp(m, -24) : e < 31 ? ldexp(m + 1024, e - 25) : m ? NAN : INFINITY;
+  return x >> 15 ? -v : v;
+}}
+
+static double bfloat(uint16_t x) {{
+  const uint32_t bits = (uint32_t)x << 16;
+  float v;
+  memcpy(&v, &bits, 4);
+  return v;
+}}
+
+/* Element k of an array of floats: kind 'f' float, 'd' double, 'h' half, 'b' bfloat. */
+static double element(const void *array, char kind, int64_t k) {{
+  switch (kind) {{
+    case 'f': return ((const float *)array)[k];
+    case 'd': return ((const double *)array)[k];
+    case 'h': return half(((const uint16_t *)array)[k]);
+    default: return bfloat(((const uint16_t *)array)[k]);
+  }}
+}}
+
+/* Return whether results agree: floats up to a share of the largest one, since levels round differently. */
+static int agree(const void *got, const void *want, char kind, int64_t count, int64_t bytes, double tolerance) {{
+  if (!kind) return !memcmp(got, want, (size_t)bytes);
+  double scale = 0;
+  for (int64_t k = 0; k < count; ++k) {{
+    const double w = fabs(element(want, kind, k));
+    if (w > scale && w <= 1.7e308) scale = w;
+  }}
+  for (int64_t k = 0; k < count; ++k) {{
+    const double g = element(got, kind, k), w = element(want, kind, k);
+    if (!(g == w || (g != g && w != w) || fabs(g - w) <= tolerance * scale)) {{
+      fprintf(stderr, "element %lld is %.17g, want %.17g\\n", (long long)k, g, w);
+      return 0;
+    }}
+  }}
+  return 1;
+}}
+
+int main(void) {{
+{load}  const cyx_aot_info *info = {name}_info();
+  char message[CYX_AOT_MESSAGE_BYTES] = {{0}};
+  void *results[{num_results} + 1];
+  for (int k = 0; k < info->num_results; ++k) results[k] = allocate((size_t)info->results[k].bytes);
+  const cyx_aot_run run = {{sizeof(cyx_aot_run), 0, NULL, message, NULL, NULL, NULL}};
+  const int status = {name}(arguments, results, &run);
+  if (status != {status}) {{
+    fprintf(stderr, "{name} returned %d, want {status}: %s\\n", status, message);
+    return 1;
+  }}
+{checks}  printf("{name}: ok\\n");
+  return 0;
+}}
+"""
+_CHECK = """  if (!agree(results[{k}], result{k}, {kind}, {count}, {nbytes}, {tolerance})) {{
+    fprintf(stderr, "result {k} differs\\n");
+    return 1;
+  }}
+"""
+_BENCHMARK = """
+static double now(void) {{
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}}
+
+/* Arguments: number of calls, and threads of the library. */
+int main(int argc, char **argv) {{
+{load}  const cyx_aot_info *info = {name}_info();
+  const long calls = argc > 1 ? atol(argv[1]) : 100;
+  void *results[{num_results} + 1];
+  for (int k = 0; k < info->num_results; ++k) results[k] = allocate((size_t)info->results[k].bytes);
+  const cyx_aot_run run = {{
+    sizeof(cyx_aot_run), argc > 2 ? atoi(argv[2]) : 0, allocate((size_t)info->temp_bytes), NULL, NULL, NULL, NULL
+  }};
+  double best = INFINITY, total = 0;
+  for (long k = 0; k < calls; ++k) {{
+    const double begin = now();
+    const int status = {name}(arguments, results, &run);
+    const double us = now() - begin;
+    if (status) {{
+      fprintf(stderr, "{name} returned %d\\n", status);
+      return 1;
+    }}
+    total += us;
+    if (us < best) best = us;
+  }}
+  printf("{name}: %ld calls, best %.3f us, mean %.3f us\\n", calls, best, total / (double)(calls ? calls : 1));
+  return 0;
+}}
+"""
+_LOAD = """  const int loaded = {library}_load("{library}.weights");
+  if (loaded) {{
+    fprintf(stderr, "{library}.weights: error %d\\n", loaded);
+    return 1;
+  }}
+"""
+
+
+def write(library: str, program: Program, *, test: bool, benchmark: bool, in_file: bool) -> dict[str, bytes]:
+    """Return ``NAME.test.c`` and ``NAME.benchmark.c``.
+
+    Parameters
+    ----------
+    library : str
+        Name of the library.
+    program : Program
+        Program.
+    test, benchmark : bool
+        Files to write.
+    in_file : bool
+        Whether the weights are in a file.
+
+    Raises
+    ------
+    UnimplementedError
+        Sizes of arguments or results are known at run time alone.
+    """
+    if program.options.live_results or any(s.is_dynamic for s in _leaves(program)):
+        raise UnimplementedError("tests of programs with arrays of run-time size")
+    arguments = recorded_arguments(program)
+    data = "".join(_data("argument", k, a) for k, a in enumerate(arguments))
+    data += _pointers(len(arguments))
+    facts = {
+        "name": program.name,
+        "num_results": len(program.results),
+        "load": _LOAD.format(library=library) if in_file else "",
+    }
+    files = {}
+    if test:
+        status, results = run(program, arguments)
+        head = _HEAD.format(
+            title=f"Test of {program.name} with recorded arguments and results.",
+            library=library,
+            data=data + "".join(_data("result", k, a) for k, a in enumerate(results)),
+        )
+        checks = "" if status else "".join(_check(k, a) for k, a in enumerate(program.results))
+        files[f"{program.name}.test.c"] = head + _CALL + _TEST.format(status=status, checks=checks, **facts)
+    if benchmark:
+        head = _HEAD.format(title=f"Benchmark of {program.name}.", library=library, data=data)
+        files[f"{program.name}.benchmark.c"] = head + _CALL + _BENCHMARK.format(**facts)
+    return {name: text.encode() for name, text in files.items()}
+
+
+def _leaves(program: Program) -> Iterator[Any]:
+    for shape in (*(p.shape for p in program.module.parameters), program.module.entry.root.shape):
+        yield from shape.leaves()
+
+
+def recorded_arguments(program: Program) -> list[Array]:
+    """Return arguments of normally distributed floats, small integers and fair booleans, the same each time."""
+    rng = np.random.default_rng(0)
+    return [_random(a, rng) for a in program.arguments]
+
+
+def _random(array: NamedArray, rng: np.random.Generator) -> Array:
+    kind, dims = array.dtype.kind, array.dims
+    if kind == "b":
+        return np.asarray(rng.random(dims) < 0.5)
+    if kind in "iu":
+        return np.asarray(rng.integers(0, 3, dims)).astype(array.dtype)
+    if kind == "c":
+        return np.asarray(rng.standard_normal(dims) + 1j * rng.standard_normal(dims)).astype(array.dtype)
+    return np.asarray(rng.standard_normal(dims)).astype(array.dtype)
+
+
+def run(program: Program, arguments: Sequence[Array]) -> tuple[int, list[Array]]:
+    """Run a program on this machine; return its status and results.
+
+    Only programs whose parameters are arrays, or whose arguments are all free, can be run.
+    """
+    from cyxla.numpy.tracing.containers import flatten
+
+    executable = LocalService("cpu").build_executable(program.module, program.options)
+    position, values = iter(arguments), []
+    for number, parameter in enumerate(program.module.parameters):
+        shape = parameter.shape
+        values.append(program.bound[number] if number in program.bound else _take(shape, position))
+    results, _ = flatten(executable(*values))
+    failure = [int(n) for n in np.asarray(results[-1])] if program.checks else [0]
+    status = program.checks[failure[0] - 1].code if failure[0] else 0
+    return status, [np.asarray(r) for r in results[: len(program.results)]]
+
+
+def _take(shape: Any, arrays: Iterator[Array]) -> Any:
+    return tuple([_take(s, arrays) for s in shape.elements]) if shape.is_tuple else next(arrays)
+
+
+def _data(name: str, number: int, array: Array) -> str:
+    words = ctext.words(np.ascontiguousarray(array).tobytes() or bytes(8))
+    return f"static const uint64_t {name}{number}[] = {{\n{words}\n}};\n"
+
+
+def _pointers(count: int) -> str:
+    names = ", ".join(f"argument{k}" for k in range(count)) or "NULL"
+    return f"static const void *const arguments[] = {{{names}}};\n"
+
+
+def _check(number: int, array: NamedArray) -> str:
+    name = _PARTS.get(array.dtype.name, array.dtype.name)
+    kind, tolerance = {**_FLOATS, **_HALF}.get(name, ("", 0.0))
+    parts = 2 if array.dtype.name in _PARTS else 1
+    return _CHECK.format(
+        k=number,
+        kind=f"'{kind[0]}'" if kind else 0,
+        count=parts * array.nbytes // array.dtype.itemsize,
+        nbytes=array.nbytes,
+        tolerance=tolerance,
+    )

@@ -21,7 +21,7 @@ $({name}_dir)lib{name}.so: $({name}_objects)
 {trials}"""
 _TRIAL = """
 $({library}_dir){program}: $({library}_dir){program}.c $({library}_dir)lib{library}.a
-	$(CC) -O1 -I$({library}_dir) $^ -o $@ $({library}_libs)
+	$(CC) -O1 -std=gnu11 -I$({library}_dir) $^ -o $@ $({library}_libs)
 """
 _RULE = """$({library}_dir){file}.o: $({library}_dir){file}
 	$(CC) {flags} -I$({library}_dir) {assembler}-c $< -o $@

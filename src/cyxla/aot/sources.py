@@ -81,11 +81,14 @@ class Library(NamedTuple):
         Files by relative path.
     weights_bytes : int
         Size of the constants.
+    temp_bytes : tuple of int
+        Size of the temporaries of each program.
     """
 
     name: str
     files: dict[str, bytes]
     weights_bytes: int
+    temp_bytes: tuple[int, ...]
 
 
 def write(
@@ -151,7 +154,7 @@ def library(programs: Program | Sequence[Program], options: Options) -> Library:
     files.update(_weights_files(name, store, options.weights))
     used = [*_COPIED, _THREADS[options.threads], _constants_file(store, options.weights)]
     files.update({f"cyxla/{path}": Path(get_include(), "cyxla", path).read_bytes() for path in used})
-    return Library(name, files, store.nbytes)
+    return Library(name, files, store.nbytes, tuple([max(c.arena_bytes for c in row) for row in codes]))
 
 
 def unit_name(program: str, level: str, number: int) -> str:

@@ -32,17 +32,6 @@ _HEAD = """/* {title} */
 
 {data}
 """
-_CALL = """
-/* Memory of the results, and of the temporaries of a call. */
-static void *allocate(size_t bytes) {
-  char *memory = malloc(bytes + 64);
-  if (!memory) {
-    fprintf(stderr, "no memory\\n");
-    exit(1);
-  }
-  return memory + 64 - (uintptr_t)memory % 64;
-}
-"""
 _TEST = """
 static double half(uint16_t x) {{
   const int e = x >> 10 & 31, m = x & 1023;
@@ -86,10 +75,7 @@ static int agree(const void *got, const void *want, char kind, int64_t count, in
 }}
 
 int main(void) {{
-{load}  const cyx_aot_info *info = {name}_info();
-  char message[CYX_AOT_MESSAGE_BYTES] = {{0}};
-  void *results[{num_results} + 1];
-  for (int k = 0; k < info->num_results; ++k) results[k] = allocate((size_t)info->results[k].bytes);
+{load}  char message[CYX_AOT_MESSAGE_BYTES] = {{0}};
   const cyx_aot_run run = {{sizeof(cyx_aot_run), 0, NULL, message, NULL, NULL, NULL}};
   const int status = {name}(arguments, results, &run);
   if (status != {status}) {{
@@ -106,6 +92,8 @@ _CHECK = """  if (!agree(results[{k}], result{k}, {kind}, {count}, {nbytes}, {to
   }}
 """
 _BENCHMARK = """
+static _Alignas(64) char temp[{temp_bytes}];
+
 static double now(void) {{
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -114,13 +102,8 @@ static double now(void) {{
 
 /* Arguments: number of calls, and threads of the library. */
 int main(int argc, char **argv) {{
-{load}  const cyx_aot_info *info = {name}_info();
-  const long calls = argc > 1 ? atol(argv[1]) : 100;
-  void *results[{num_results} + 1];
-  for (int k = 0; k < info->num_results; ++k) results[k] = allocate((size_t)info->results[k].bytes);
-  const cyx_aot_run run = {{
-    sizeof(cyx_aot_run), argc > 2 ? atoi(argv[2]) : 0, allocate((size_t)info->temp_bytes), NULL, NULL, NULL, NULL
-  }};
+{load}  const long calls = argc > 1 ? atol(argv[1]) : 100;
+  const cyx_aot_run run = {{sizeof(cyx_aot_run), argc > 2 ? atoi(argv[2]) : 0, temp, NULL, NULL, NULL, NULL}};
   double best = INFINITY, total = 0;
   for (long k = 0; k < calls; ++k) {{
     const double begin = now();
@@ -145,7 +128,9 @@ _LOAD = """  const int loaded = {library}_load("{library}.weights");
 """
 
 
-def write(library: str, program: Program, *, test: bool, benchmark: bool, in_file: bool) -> dict[str, bytes]:
+def write(
+    library: str, program: Program, *, test: bool, benchmark: bool, in_file: bool, temp_bytes: int
+) -> dict[str, bytes]:
     """Return ``NAME.test.c`` and ``NAME.benchmark.c``.
 
     Parameters
@@ -158,6 +143,8 @@ def write(library: str, program: Program, *, test: bool, benchmark: bool, in_fil
         Files to write.
     in_file : bool
         Whether the weights are in a file.
+    temp_bytes : int
+        Bytes of temporaries of a call.
 
     Raises
     ------
@@ -168,10 +155,11 @@ def write(library: str, program: Program, *, test: bool, benchmark: bool, in_fil
         raise UnimplementedError("tests of programs with arrays of run-time size")
     arguments = recorded_arguments(program)
     data = "".join(_data("argument", k, a) for k, a in enumerate(arguments))
-    data += _pointers(len(arguments))
+    data += _pointers("const void *const arguments", [f"argument{k}" for k in range(len(arguments))])
+    data += "".join(f"static uint64_t got{k}[{-(-a.nbytes // 8) + 1}];\n" for k, a in enumerate(program.results))
+    data += _pointers("void *const results", [f"got{k}" for k in range(len(program.results))])
     facts = {
         "name": program.name,
-        "num_results": len(program.results),
         "load": _LOAD.format(library=library) if in_file else "",
     }
     files = {}
@@ -183,10 +171,10 @@ def write(library: str, program: Program, *, test: bool, benchmark: bool, in_fil
             data=data + "".join(_data("result", k, a) for k, a in enumerate(results)),
         )
         checks = "" if status else "".join(_check(k, a) for k, a in enumerate(program.results))
-        files[f"{program.name}.test.c"] = head + _CALL + _TEST.format(status=status, checks=checks, **facts)
+        files[f"{program.name}.test.c"] = head + _TEST.format(status=status, checks=checks, **facts)
     if benchmark:
         head = _HEAD.format(title=f"Benchmark of {program.name}.", library=library, data=data)
-        files[f"{program.name}.benchmark.c"] = head + _CALL + _BENCHMARK.format(**facts)
+        files[f"{program.name}.benchmark.c"] = head + _BENCHMARK.format(temp_bytes=max(temp_bytes, 1), **facts)
     return {name: text.encode() for name, text in files.items()}
 
 
@@ -239,9 +227,8 @@ def _data(name: str, number: int, array: Array) -> str:
     return f"static const uint64_t {name}{number}[] = {{\n{words}\n}};\n"
 
 
-def _pointers(count: int) -> str:
-    names = ", ".join(f"argument{k}" for k in range(count)) or "NULL"
-    return f"static const void *const arguments[] = {{{names}}};\n"
+def _pointers(declaration: str, names: Sequence[str]) -> str:
+    return f"static {declaration}[] = {{{', '.join(names) or 'NULL'}}};\n"
 
 
 def _check(number: int, array: NamedArray) -> str:

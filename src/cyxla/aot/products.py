@@ -133,10 +133,10 @@ def compile(
         raise UnimplementedError("wheels")
     made = sources.library(programs, sources.Options(isa, threads, weights, name, cpp_class, program_shape))
     files = {**made.files, f"{made.name}.json": metadata(made, programs).encode()}
-    for p in programs if test or benchmark else ():
-        files.update(
-            trials.write(made.name, p, test=test, benchmark=benchmark, in_file=f"{made.name}.weights" in files)
-        )
+    in_file = f"{made.name}.weights" in files
+    for p, temp_bytes in zip(programs, made.temp_bytes, strict=True) if test or benchmark else ():
+        trial = trials.Trial(made.name, in_file, temp_bytes, test, benchmark)
+        files.update(trials.write(p, trial))
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
     paths = _MAKERS[kind](made.name, files, folder, threads)

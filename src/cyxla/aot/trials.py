@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -128,23 +128,30 @@ _LOAD = """  const int loaded = {library}_load("{library}.weights");
 """
 
 
-def write(
-    library: str, program: Program, *, test: bool, benchmark: bool, in_file: bool, temp_bytes: int
-) -> dict[str, bytes]:
-    """Return ``NAME.test.c`` and ``NAME.benchmark.c``.
+class Trial(NamedTuple):
+    """Programs to write for a library.
 
-    Parameters
+    Attributes
     ----------
     library : str
         Name of the library.
-    program : Program
-        Program.
-    test, benchmark : bool
-        Files to write.
     in_file : bool
-        Whether the weights are in a file.
+        Whether its weights are in a file.
     temp_bytes : int
         Bytes of temporaries of a call.
+    test, benchmark : bool
+        Whether to write each of the programs.
+    """
+
+    library: str
+    in_file: bool
+    temp_bytes: int
+    test: bool
+    benchmark: bool
+
+
+def write(program: Program, trial: Trial) -> dict[str, bytes]:
+    """Return ``NAME.test.c`` and ``NAME.benchmark.c``.
 
     Raises
     ------
@@ -160,21 +167,21 @@ def write(
     data += _pointers("void *const results", [f"got{k}" for k in range(len(program.results))])
     facts = {
         "name": program.name,
-        "load": _LOAD.format(library=library) if in_file else "",
+        "load": _LOAD.format(library=trial.library) if trial.in_file else "",
     }
     files = {}
-    if test:
+    if trial.test:
         status, results = run(program, arguments)
         head = _HEAD.format(
             title=f"Test of {program.name} with recorded arguments and results.",
-            library=library,
+            library=trial.library,
             data=data + "".join(_data("result", k, a) for k, a in enumerate(results)),
         )
         checks = "" if status else "".join(_check(k, a) for k, a in enumerate(program.results))
         files[f"{program.name}.test.c"] = head + _TEST.format(status=status, checks=checks, **facts)
-    if benchmark:
-        head = _HEAD.format(title=f"Benchmark of {program.name}.", library=library, data=data)
-        files[f"{program.name}.benchmark.c"] = head + _BENCHMARK.format(temp_bytes=max(temp_bytes, 1), **facts)
+    if trial.benchmark:
+        head = _HEAD.format(title=f"Benchmark of {program.name}.", library=trial.library, data=data)
+        files[f"{program.name}.benchmark.c"] = head + _BENCHMARK.format(temp_bytes=max(trial.temp_bytes, 1), **facts)
     return {name: text.encode() for name, text in files.items()}
 
 

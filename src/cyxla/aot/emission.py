@@ -15,9 +15,12 @@ from cyxla.errors import InvalidArgumentError, UnimplementedError
 from cyxla.xla.cpu.c.isa_levels import ISA_FEATURES, PREBUILT_LEVELS, Level
 from cyxla.xla.cpu.c.prelude import abi
 from cyxla.xla.cpu.c.target import writing_library
+from cyxla.xla.cpu.compiler import CpuCompiler
 from cyxla.xla.cpu.dump import Dump
 from cyxla.xla.cpu.lowering import emit, run_passes, with_live_results
 from cyxla.xla.cpu.native.library import ENTRY
+from cyxla.xla.cpu.run.bind import split
+from cyxla.xla.cpu.run.pack_weights import pack, pack_for_any_level
 from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.service import CompileOptions, Executable
 
@@ -114,9 +117,6 @@ def _with_bound(program: Program, packs: bool) -> tuple[HloModule, CompileOption
     options = replace(program.options, donate=(), in_place=(), profile=False)
     if not program.bound:
         return program.module, options, []
-    from cyxla.xla.cpu.run.bind import split  # most programs have no bound arguments
-    from cyxla.xla.cpu.run.pack_weights import pack, pack_for_any_level
-
     optimized = run_passes(program.module, options, Dump())
     layout = pack if packs else pack_for_any_level
     plan, computed = split(optimized, with_live_results(program.module, options), program.bound, _compile, layout)
@@ -125,8 +125,6 @@ def _with_bound(program: Program, packs: bool) -> tuple[HloModule, CompileOption
 
 def _compile(module: HloModule, options: CompileOptions) -> Executable:
     """Compile a program that runs while arguments are bound, for this processor."""
-    from cyxla.xla.cpu.compiler import CpuCompiler
-
     with writing_library(None):
         return CpuCompiler().compile(module, options)
 

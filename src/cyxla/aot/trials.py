@@ -10,6 +10,7 @@ import numpy as np
 from cyxla.aot import ctext
 from cyxla.aot.program import NamedArray, Program
 from cyxla.errors import UnimplementedError
+from cyxla.numpy.tracing.containers import flatten
 from cyxla.xla.service import LocalService
 
 Array = np.ndarray[Any, Any]
@@ -212,8 +213,6 @@ def run(program: Program, arguments: Sequence[Array]) -> tuple[int, list[Array]]
 
     Only programs whose parameters are arrays, or whose arguments are all free, can be run.
     """
-    from cyxla.numpy.tracing.containers import flatten
-
     executable = LocalService("cpu").build_executable(program.module, program.options)
     position, values = iter(arguments), []
     for number, parameter in enumerate(program.module.parameters):

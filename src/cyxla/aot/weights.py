@@ -33,7 +33,7 @@ class Weights:
 
     def add(self, data: np.ndarray[Any, Any]) -> int:
         """Add bytes; return their offset."""
-        key = hashlib.sha256(memoryview(data)).digest() + data.nbytes.to_bytes(8, "little")
+        key = hashlib.sha256(data.data).digest() + data.nbytes.to_bytes(8, "little")
         if key not in self._offsets:
             self._offsets[key] = self.nbytes
             self._parts.append(data)

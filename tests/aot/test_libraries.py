@@ -294,6 +294,68 @@ def test_several_programs_share_weights(tmp_path):
     assert_same_bits(Function(product.library, "second")(table), table * table)
 
 
+@pytest.mark.parametrize(
+    "name", ["matrix products", "sorts and reductions", "integers", "no dimensions", "complex numbers"]
+)
+def test_arguments_need_the_alignment_of_an_element_alone(tmp_path, name):
+    function, *arguments = FUNCTIONS[name]
+    library = shared(tmp_path, function, *arguments)
+    expected = library(*arguments)
+    results, moved = [], []
+    for arrays, found in ((library.args, moved), (library.results, results)):
+        for array in arrays:
+            room = np.empty(array.nbytes + 64, np.uint8)
+            at = array.real.itemsize + (-room.ctypes.data) % 64
+            found.append(room[at : at + array.nbytes].view(array.dtype).reshape(array.shape))
+    for target, source in zip(moved, library.args, strict=True):
+        target[...] = source
+    entry, pointers = library._entry, [(ctypes.c_void_p * 9)(*(a.ctypes.data for a in x)) for x in (moved, results)]
+    assert entry(*pointers, None) == 0
+    assert_same_bits(results, expected)
+
+
+@pytest.mark.parametrize("cost", [300, 3000])
+def test_programs_of_many_units(tmp_path, cost, monkeypatch):
+    from cyxla.xla.cpu.native import split_units
+
+    monkeypatch.setattr(split_units, "LIBRARY_UNIT_COST", cost)
+    function, *arguments = FUNCTIONS["sorts and reductions"]
+    program = aot.program(function, *arguments, name="f")
+    files = sources.write(program, isa=LEVEL)
+    assert len([name for name in files if name.startswith(f"f.{LEVEL[0]}.")]) > 1
+    path = build.shared(build.objects(files, tmp_path), tmp_path / "libf.so")
+    assert_same_bits(Function(path, "f")(*arguments), cyxla.compile(function, *arguments)(*arguments))
+    objects = tmp_path.glob("f.x86*.o")
+    symbols = run_command("nm", "--defined-only", "--extern-only", *objects, cwd=tmp_path)
+    names = {line.split()[-1] for line in symbols.splitlines() if len(line.split()) == 3}
+    assert len(names) > 2
+    assert not [name for name in names if not name.startswith("f_")]
+
+
+FORKS = """
+import os, sys, numpy as np
+from cyxla.aot.loader import Function
+f, x = Function(sys.argv[1], "f"), np.ones((2000, 1000))
+f.threads = 4
+expected = f(x)[0].tobytes()
+for _ in range(20):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if f(x)[0].tobytes() == expected else 1)
+    assert f(x)[0].tobytes() == expected
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+print("ok")
+"""
+
+
+def test_a_forked_process_has_threads_of_its_own(tmp_path):
+    library = shared(tmp_path, *HEAVY, threads="pthreads")
+    done = subprocess.run(
+        [sys.executable, "-c", FORKS, library._library._name], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout, done.stderr) == ("ok\n", "")
+
+
 # --- files ------------------------------------------------------------------------------------------------------------
 
 BUILD = """

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+import platform
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from cyxla.errors import InternalError, UnimplementedError
 from cyxla.xla.cpu.c.isa_levels import COMPILE_FLAGS, ISA_FEATURES, OPTIMIZE_FLAGS, isa_flags
@@ -66,18 +69,52 @@ def write_files(files: Mapping[str, bytes], directory: Path) -> list[Path]:
     return paths
 
 
-def compiler() -> Compiler:
-    """Return the C compiler of this process.
+class Tools(NamedTuple):
+    """Tools that make libraries for a machine.
+
+    Attributes
+    ----------
+    compiler : Compiler
+        C compiler.
+    archiver : tuple of str
+        Command that makes static libraries.
+    """
+
+    compiler: Compiler
+    archiver: tuple[str, ...]
+
+
+def tools(machine: str = "") -> Tools:
+    """Return the tools for a machine, by default this one.
+
+    For another machine they are ``MACHINE-linux-gnu-gcc``, or ``zig cc``.
 
     Raises
     ------
     UnimplementedError
-        There is none.
+        There is no compiler for it.
     """
-    return compiler_search.require().compiler
+    if not machine or machine == platform.machine():
+        return Tools(compiler_search.require().compiler, ("ar",))
+    gcc = which(f"{machine}-linux-gnu-gcc")
+    if gcc is not None:
+        return Tools(Compiler((gcc,), "gcc", ""), (f"{machine}-linux-gnu-ar",))
+    zig = _zig()
+    if zig is None:
+        raise UnimplementedError(
+            f"there is no C compiler for {machine}", hint=f"install {machine}-linux-gnu-gcc, or pip install ziglang"
+        )
+    return Tools(Compiler((*zig, "cc", "-target", f"{machine}-linux-gnu"), "clang", ""), (*zig, "ar"))
 
 
-def objects(files: Mapping[str, bytes], directory: Path, tool: Compiler | None = None) -> list[Path]:
+def _zig() -> tuple[str, ...] | None:
+    path = which("zig")
+    if path is not None:
+        return (path,)
+    return (sys.executable, "-m", "ziglang") if importlib.util.find_spec("ziglang") else None
+
+
+def objects(files: Mapping[str, bytes], directory: Path, machine: str = "") -> list[Path]:
     """Write the files of a library into a folder and compile them.
 
     Parameters
@@ -86,15 +123,15 @@ def objects(files: Mapping[str, bytes], directory: Path, tool: Compiler | None =
         Files by relative path, from `sources.write`.
     directory : path
         Folder for files and objects.
-    tool : Compiler, optional
-        C compiler; by default that of this process.
+    machine : str
+        Machine to compile for; by default this one.
 
     Returns
     -------
     list of path
         The objects, in the order of the files.
     """
-    tool = tool or compiler()
+    tool = tools(machine).compiler
     directory = Path(directory)
     write_files(files, directory)
     names = [n for n in files if n.endswith((".c", ".S")) and "/" not in n]
@@ -104,42 +141,35 @@ def objects(files: Mapping[str, bytes], directory: Path, tool: Compiler | None =
     return [directory / f"{n}.o" for n in names]
 
 
-def archive(paths: Sequence[Path], target: Path) -> Path:
+def archive(paths: Sequence[Path], target: Path, machine: str = "") -> Path:
     """Make a static library of objects, the same bytes each time."""
-    tool = _required("ar")
+    program, *words = tools(machine).archiver
+    if which(program) is None:
+        raise UnimplementedError(f"static libraries need the program {program!r}", hint="install binutils")
     target.unlink(missing_ok=True)
-    _run((tool, "rcsD", target.name, *(p.name for p in paths)), target.parent)
+    _run((program, *words, "rcsD", target.name, *(p.name for p in paths)), target.parent)
     return target
 
 
-def relocatable(paths: Sequence[Path], target: Path, tool: Compiler | None = None) -> Path:
+def relocatable(paths: Sequence[Path], target: Path, machine: str = "") -> Path:
     """Make one object of several."""
-    tool = tool or compiler()
     names = [p.name for p in paths]
-    _run((*tool.command, "-r", "-nostdlib", *names, "-o", target.name), target.parent)
+    _run((*tools(machine).compiler.command, "-r", "-nostdlib", *names, "-o", target.name), target.parent)
     return target
 
 
-def shared(paths: Sequence[Path], target: Path, *, threads: str = "none", tool: Compiler | None = None) -> Path:
+def shared(paths: Sequence[Path], target: Path, *, threads: str = "none", machine: str = "") -> Path:
     """Link a shared object, which needs the C library alone."""
-    tool = tool or compiler()
     flags = ["-shared", "-Wl,--gc-sections", "-Wl,--no-undefined", "-Wl,-z,noexecstack", f"-Wl,-soname,{target.name}"]
     flags += ["-pthread"] if threads == "pthreads" else []
     names = [p.name for p in paths]
-    _run((*tool.command, *flags, *names, "-o", target.name, "-lm"), target.parent)
+    _run((*tools(machine).compiler.command, *flags, *names, "-o", target.name, "-lm"), target.parent)
     return target
 
 
 def _compile_command(tool: Compiler, name: str) -> tuple[str, ...]:
     flags = flags_of(name, tool.kind, tool.workaround)
     return (*tool.command, *flags, "-I.", "-Wa,-I.", "-c", name, "-o", f"{name}.o")
-
-
-def _required(name: str) -> str:
-    path = which(name)
-    if path is None:
-        raise UnimplementedError(f"static libraries need the program {name!r}", hint="install binutils")
-    return path
 
 
 def _run(command: Sequence[str], directory: Path) -> None:

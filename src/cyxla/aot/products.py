@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cyxla.aot import build, fragments, sources, trials
+from cyxla.aot.emission import default_levels
 from cyxla.aot.program import Program
 from cyxla.aot.programs import program
 from cyxla.errors import InvalidArgumentError, UnimplementedError
@@ -73,6 +74,7 @@ def compile(
     directory: str | os.PathLike[str],
     kind: str = "shared",
     name: str | None = None,
+    machine: str = "",
     isa: Sequence[str] | None = None,
     threads: str = "none",
     weights: str = "embed",
@@ -98,6 +100,9 @@ def compile(
         library with its header; ``"wheel"`` for a Python package.
     name : str, optional
         Name of the library, and of its program if there is one; an identifier of C.
+    machine : str
+        Machine of the library, such as ``"aarch64"``, for which ``aarch64-linux-gnu-gcc`` or ``zig cc`` compiles; by
+        default this one.
     isa : sequence of str, optional
         Processor levels that there is code for; see `sources.write`.
     threads : str
@@ -131,6 +136,7 @@ def compile(
     programs = _programs(obj, specs, name, options)
     if kind == "wheel":
         raise UnimplementedError("wheels")
+    isa = default_levels(machine) if isa is None else isa
     made = sources.library(programs, sources.Options(isa, threads, weights, name, cpp_class, program_shape))
     files = {**made.files, f"{made.name}.json": metadata(made, programs).encode()}
     in_file = f"{made.name}.weights" in files
@@ -139,7 +145,7 @@ def compile(
         files.update(trials.write(p, trial))
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
-    paths = _MAKERS[kind](made.name, files, folder, threads)
+    paths = _MAKERS[kind](made.name, files, folder, threads, machine)
     return Product(made.name, kind, folder, tuple(paths), made.weights_bytes)
 
 
@@ -176,23 +182,23 @@ def is_interface(name: str) -> bool:
     return name.endswith(kept) and name not in ("cyxla/aot/runtime.h", "cyxla/abi.h")
 
 
-def _make_sources(name: str, files: Mapping[str, bytes], folder: Path, threads: str) -> list[Path]:
-    added = fragments.write(name, files, threads=threads, compiler=build.compiler())
+def _make_sources(name: str, files: Mapping[str, bytes], folder: Path, threads: str, machine: str) -> list[Path]:
+    added = fragments.write(name, files, threads=threads, compiler=build.tools(machine).compiler)
     return build.write_files({**files, **added}, folder)
 
 
 def _make_library(kind: str) -> Any:
-    def make(name: str, files: Mapping[str, bytes], folder: Path, threads: str) -> list[Path]:
+    def make(name: str, files: Mapping[str, bytes], folder: Path, threads: str, machine: str) -> list[Path]:
         with tempfile.TemporaryDirectory(prefix="cyxla-aot-") as scratch:
             compiled = {n: v for n, v in files.items() if not is_interface(n) or n.endswith(".h")}
-            objects = build.objects(compiled, Path(scratch))
+            objects = build.objects(compiled, Path(scratch), machine)
             target = Path(scratch, {"object": "{}.o", "static": "lib{}.a", "shared": "lib{}.so"}[kind].format(name))
             if kind == "object":
-                build.relocatable(objects, target)
+                build.relocatable(objects, target, machine)
             elif kind == "static":
-                build.archive(objects, target)
+                build.archive(objects, target, machine)
             else:
-                build.shared(objects, target, threads=threads)
+                build.shared(objects, target, threads=threads, machine=machine)
             interface = {n: v for n, v in files.items() if is_interface(n)}
             return build.write_files({**interface, target.name: target.read_bytes()}, folder)
 

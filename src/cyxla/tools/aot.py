@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(parser, "--wheel", dest="kind", action="store_const", const="wheel", help="the same as --kind wheel")
     add(parser, "--name", help="name of the library and of its program, an identifier of C")
     add(parser, "--out", default=".", metavar="FOLDER", help="folder of the files (default: this one)")
+    add(parser, "--target", default="", metavar="MACHINE", help="machine of the library, such as aarch64")
     add(parser, "--target-cpu", metavar="LEVELS", help="processor levels with code, such as x86-64-v1,x86-64-v3")
     add(parser, "--threads", action="store_true", help="use a pool of threads, from pthreads")
     add(parser, "--weights", choices=("embed", "file"), default="embed", help="where constants are (default embed)")
@@ -64,6 +65,7 @@ def main(args: argparse.Namespace) -> int:
         directory=args.out,
         kind=args.kind,
         name=args.name,
+        machine=args.target,
         isa=args.target_cpu.split(",") if args.target_cpu else None,
         threads="pthreads" if args.threads else "none",
         weights=args.weights,

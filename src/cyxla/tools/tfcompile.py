@@ -89,7 +89,7 @@ def target_levels(triple: str, cpu: str, features: str) -> tuple[str, ...] | Non
         The processor is unknown, or lacks a part of the lowest level.
     """
     if triple and not triple.startswith("x86_64"):
-        raise InvalidArgumentError(f"--target-triple {triple}", hint="cyxla aot --target compiles for other processors")
+        raise InvalidArgumentError(f"--target-triple {triple}", hint="cyxla aot --target compiles for other machines")
     if not cpu and not features:
         return None
     level = _PROCESSORS.get(cpu, cpu) or "x86-64-v1"

@@ -91,7 +91,7 @@ def commands(page):
     return [line.partition(" #")[0].strip() for block in blocks(page, "") for line in block.splitlines()]
 
 
-PAGES = ("README.md", "docs/programs.md", "docs/graphs.md", "docs/debugging.md")
+PAGES = ("README.md", "docs/programs.md", "docs/graphs.md", "docs/debugging.md", "docs/aot.md")
 CYXLA = [(page, line) for page in PAGES for line in commands(page) if line.startswith("cyxla ")]
 PROGRAM = "HloModule p ENTRY e { x = f32[3] parameter(0) ROOT y = f32[3] tanh(x) }"
 STABLEHLO = "func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> { return %x : tensor<3xf32> }"
@@ -149,7 +149,7 @@ def test_the_compiler_page_shows_the_plan_and_the_c():
     assert c in executable.c_source
 
 
-@pytest.mark.parametrize("page", ["programs.md", "dynamic.md", "graphs.md", "compiler.md", "debugging.md"])
+@pytest.mark.parametrize("page", ["programs.md", "dynamic.md", "graphs.md", "compiler.md", "debugging.md", "aot.md"])
 def test_pages_run(page, tmp_path):
     words = [sys.executable, "-W", "error", "-c", "\n".join(blocks(f"docs/{page}", "python"))]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)

@@ -16,6 +16,7 @@ from cyxla.aot.program import NamedArray, Program, checked_name, identifier, is_
 from cyxla.core.graph.graph import Graph
 from cyxla.core.graph.graph_constructor import load_graph
 from cyxla.errors import InvalidArgumentError
+from cyxla.numpy.calls.specs import is_pair, spec
 from cyxla.xla.client import read_program
 from cyxla.xla.client.program import read_with_specs
 from cyxla.xla.hlo import HloModule
@@ -99,4 +100,4 @@ def _read(obj: Any, specs: Sequence[Any]) -> HloModule:
         obj = data if Path(obj).suffix == ".pb" else data.decode()
     if not specs:
         return read_program(obj)
-    return read_with_specs(obj, specs)
+    return read_with_specs(obj, [spec(*s) if is_pair(s) else s for s in specs])

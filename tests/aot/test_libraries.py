@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -18,6 +19,7 @@ from cyxla.aot import build, sources
 from cyxla.aot.emission import default_levels
 from cyxla.aot.loader import Function, Run
 from cyxla.errors import CancelledError, InvalidArgumentError, OutOfRangeError, UnimplementedError
+from cyxla.xla.cpu.native import split_units
 
 RNG = np.random.default_rng(0)
 
@@ -92,6 +94,7 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_same_bits_as_jit(tmp_path, name):
     function, *arguments = FUNCTIONS[name]
@@ -316,8 +319,6 @@ def test_arguments_need_the_alignment_of_an_element_alone(tmp_path, name):
 
 @pytest.mark.parametrize("cost", [300, 3000])
 def test_programs_of_many_units(tmp_path, cost, monkeypatch):
-    from cyxla.xla.cpu.native import split_units
-
     monkeypatch.setattr(split_units, "LIBRARY_UNIT_COST", cost)
     function, *arguments = FUNCTIONS["sorts and reductions"]
     program = aot.program(function, *arguments, name="f")
@@ -387,6 +388,32 @@ def test_two_processes_make_the_same_bytes(tmp_path):
 
 def _environment(seed):
     return {**os.environ, "PYTHONHASHSEED": str(seed), "CYXLA_CACHE": "0"}
+
+
+@needs_gcc
+@pytest.mark.parametrize("tool", ["make", "cmake"])
+def test_sources_with_large_weights_have_the_bits_of_jit(tmp_path, tool):
+    if shutil.which(tool) is None:
+        pytest.skip(f"needs {tool}")
+    table = RNG.random((500, 600))  # 2.4 MB, which the assembler includes
+    product = aot.compile(
+        lambda x: np.tanh(x @ table), ((40, 500), float), directory=tmp_path / "net", kind="c", name="net"
+    )
+    assert {p.suffix for p in product.files} == {".h", ".c", ".S", ".bin", ".json", ".mk", ".cmake"}
+    if tool == "make":
+        run_command("make", "-f", "net/net.mk", "net/libnet.so", cwd=tmp_path)
+        path = tmp_path / "net" / "libnet.so"
+    else:
+        (tmp_path / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.16)\nproject(p C)\ninclude(net/net.cmake)\n"
+            "add_library(user SHARED user.c)\ntarget_link_libraries(user PRIVATE net -Wl,-u,net,-u,net_info)\n"
+        )
+        (tmp_path / "user.c").touch()
+        run_command("cmake", "-S", ".", "-B", "build", cwd=tmp_path)
+        run_command("cmake", "--build", "build", cwd=tmp_path)
+        path = tmp_path / "build" / "libuser.so"
+    x = RNG.random((40, 500))
+    assert_same_bits(Function(path, "net")(x), cyxla.compile(lambda x: np.tanh(x @ table), x)(x))
 
 
 @needs_gcc

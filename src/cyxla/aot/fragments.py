@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cyxla.aot.build import flags_of
-from cyxla.xla.cpu.native.toolchain import Compiler
 
 _MAKE = """# Rules for lib{name}.a and lib{name}.so: include this file in a Makefile.
 {name}_dir := $(dir $(lastword $(MAKEFILE_LIST)))
@@ -38,11 +37,11 @@ _PROPERTY = """set_source_files_properties(${{CMAKE_CURRENT_LIST_DIR}}/{file} PR
 """
 
 
-def write(name: str, files: Mapping[str, bytes], *, threads: str, compiler: Compiler) -> dict[str, bytes]:
-    """Return ``NAME.mk`` and ``NAME.cmake`` for the files of a library."""
+def write(name: str, files: Mapping[str, bytes], *, threads: str) -> dict[str, bytes]:
+    """Return ``NAME.mk`` and ``NAME.cmake`` for the files of a library, with flags that gcc and clang know."""
     trials = [n for n in files if n.endswith((".test.c", ".benchmark.c"))]
     compiled = [n for n in files if n.endswith((".c", ".S")) and "/" not in n and n not in trials]
-    flags = {n: flags_of(n, compiler.kind, compiler.workaround) for n in compiled}
+    flags = {n: flags_of(n, "clang") for n in compiled}
     return {
         f"{name}.mk": _make(name, flags, trials, threads).encode(),
         f"{name}.cmake": _cmake(name, flags, threads).encode(),

@@ -183,7 +183,7 @@ def is_interface(name: str) -> bool:
 
 
 def _make_sources(name: str, files: Mapping[str, bytes], folder: Path, threads: str, machine: str) -> list[Path]:
-    added = fragments.write(name, files, threads=threads, compiler=build.tools(machine).compiler)
+    added = fragments.write(name, files, threads=threads)
     return build.write_files({**files, **added}, folder)
 
 

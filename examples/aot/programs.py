@@ -117,11 +117,10 @@ def sqrtm(a):
 
 
 def main(folder):
-    loop = aot.program(sqrtm, ((6, 6), float))
-    for made, cpp_class in ((classifier(), "example::Classifier"), (resnet(), "example::ResNet"), (loop, "example::Sqrtm")):
-        product = aot.compile(
-            made, directory=folder, kind="static", name=made.name, cpp_class=cpp_class, threads="pthreads", test=True
-        )
+    programs = {"Classifier": classifier(), "ResNet": resnet(), "Sqrtm": aot.program(sqrtm, ((6, 6), float))}
+    for name, made in programs.items():
+        options = {"name": made.name, "cpp_class": f"example::{name}", "threads": "pthreads", "test": True}
+        product = aot.compile(made, directory=folder, kind="static", **options)
         print(product)
 
 

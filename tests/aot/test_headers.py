@@ -147,6 +147,16 @@ int main() {
     assert run_command("./main", cwd=tmp_path).split() == ["2", "3", "4"]
 
 
+def test_accessors_do_not_clash(tmp_path):
+    """Names that make the accessors of another name, or are methods of the class."""
+    names = ("x", "x_data", "x_size", "x_count", "data", "size", "x.data", "x-data", "0", "")
+    spec = dict.fromkeys(names, ((2,), float))
+    aot.compile(lambda x: x, spec, directory=tmp_path, kind="static", name="f", isa=LEVEL, cpp_class="F")
+    (tmp_path / "main.cpp").write_text('#include "f.h"\nint main() { F f; return !f.Run() || !f.arg_data(0); }\n')
+    run_command("g++", "-std=c++11", *WARNINGS[:2], "-Werror", "main.cpp", "libf.a", "-lm", "-o", "main", cwd=tmp_path)
+    run_command("./main", cwd=tmp_path)
+
+
 def test_text_of_a_program_does_not_reach_code(tmp_path):
     """Names and documentation with quotes, comment signs, newlines, trigraphs and other scripts."""
     awkward = 'a"b\\ */ *\\ ??/ \n #error \x00 é %s'

@@ -444,6 +444,7 @@ def test_a_library_needs_libc_alone(tmp_path):
     ({"kind": "jar"}, "kind='jar'"),
     ({"name": "2x"}, "name='2x' is not an identifier of C"),
     ({"name": "double"}, "name='double'"),
+    ({"name": "exp"}, "name='exp' is a name of the C library"),
     ({"threads": "many"}, "threads='many'"),
     ({"weights": "cloud"}, "weights='cloud'"),
     ({"isa": ("x86-64-v9",)}, "isa="),

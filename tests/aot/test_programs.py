@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.ahead_of_time import assert_same_bits, shared
+from support.ahead_of_time import LEVEL, assert_same_bits, needs_gcc, run_command, shared
 from support.random_programs import random_module
 
 import cyxla
@@ -41,12 +41,26 @@ def test_bound_arguments_leave_the_structure():
 
 
 @pytest.mark.parametrize("text, name", [
-    ("x.y-z", "x_y_z"), ("2x", "p_2x"), ("int", "p_int"), ("<lambda>", "lambda"), ("é", "p"), ("_a_", "a"),
+    ("x.y-z", "x_y_z"), ("2x", "p_2x"), ("exp", "p_exp"), ("free", "p_free"), ("main", "p_main"), ("int", "p_int"),
+    ("cyx_info", "p_cyx_info"), ("<lambda>", "lambda"), ("é", "p"), ("_a_", "a"),
 ])  # fmt: skip
 def test_names_in_c(text, name):
     module = cyxla.hlo.parse_module("HloModule m\nENTRY e { ROOT x = f32[] parameter(0) }")
     module.name = text
     assert aot.program(module).name == name
+
+
+@pytest.mark.parametrize(
+    "name", ["message", "status", "k", "args", "info", "program", "results", "run", "half", "calls"]
+)
+@needs_gcc
+def test_names_that_generated_c_uses_too(tmp_path, name):
+    aot.compile(lambda x: x * 2, ((3,), np.float16), directory=tmp_path, kind="static", name=name, isa=LEVEL,
+                cpp_class=f"ns::{name}", test=True, benchmark=True)  # fmt: skip
+    (tmp_path / "main.cpp").write_text(f'#include "{name}.h"\nint main() {{ ns::{name} f; return !f.Run(); }}\n')
+    for source, compiler in ((f"{name}.test.c", "gcc"), (f"{name}.benchmark.c", "gcc"), ("main.cpp", "g++")):
+        run_command(compiler, "-Wall", "-Wextra", "-Werror", source, f"lib{name}.a", "-lm", "-o", "main", cwd=tmp_path)
+        run_command("./main", cwd=tmp_path)
 
 
 TUPLES = """HloModule m

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain, count
 from typing import Final
 
 from cyxla.aot import ctext
@@ -158,16 +159,20 @@ def _names(function: str, arrays: Sequence[NamedArray]) -> str:
 
 
 def identifiers(arrays: Sequence[NamedArray]) -> list[str]:
-    """Return different identifiers, without a first letter of their own, made of the names of arrays."""
+    """Return identifiers, without a prefix, made of the names of arrays; all accessors made of them are different."""
     found: list[str] = []
+    taken = {"data", "size"}  # methods of the base class
     for array in arrays:
-        name = base = re.sub(r"[^A-Za-z0-9]+", "_", array.name).strip("_") or "unnamed"
-        number = 1
-        while name in found:
-            number += 1
-            name = f"{base}_{number}"
+        base = re.sub(r"[^A-Za-z0-9]+", "_", array.name).strip("_") or "unnamed"
+        names = chain([base], (f"{base}_{number}" for number in count(2)))
+        name = next(n for n in names if taken.isdisjoint(_accessor_names(n)))
+        taken |= _accessor_names(name)
         found.append(name)
     return found
+
+
+def _accessor_names(name: str) -> set[str]:
+    return {name, *(f"{name}_{part}" for part in ("data", "size", "count"))}
 
 
 def _program_shape(program: Program) -> str:

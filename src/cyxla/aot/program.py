@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import ctypes.util
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -105,20 +108,36 @@ def is_identifier(name: str) -> bool:
     return _IDENTIFIER.fullmatch(name) is not None and name not in _KEYWORDS.split()
 
 
+def is_function_name(name: str) -> bool:
+    """Return whether a program may have a name in C: not that of a function of the C library, or of cyxla's headers."""
+    is_own = name.lower().startswith(("cyx_", "cyxla"))
+    return is_identifier(name) and not is_own and name != "main" and not any(hasattr(c, name) for c in _c_library())
+
+
+@cache
+def _c_library() -> tuple[Any, ...]:
+    libraries = [ctypes.util.find_library(name) for name in ("c", "m")]
+    return tuple([ctypes.CDLL(path) for path in libraries if path is not None])
+
+
 def checked_name(name: str) -> str:
-    """Return an identifier that the user gave.
+    """Return a name of a program that the user gave.
 
     Raises
     ------
     InvalidArgumentError
-        It is none, or a keyword of C or C++.
+        It is not an identifier, is a keyword of C or C++, or the name of a function of the C library.
     """
     if not is_identifier(name):
         raise InvalidArgumentError(f"name={name!r} is not an identifier of C", hint="use letters, digits and _")
+    if not is_function_name(name):
+        raise InvalidArgumentError(
+            f"name={name!r} is a name of the C library, or of cyxla's", hint=f"such as my_{name}"
+        )
     return name
 
 
 def identifier(text: str) -> str:
-    """Return an identifier made of a text."""
+    """Return a name of a program made of a text."""
     words = re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")
-    return words if is_identifier(words) else f"p_{words}".rstrip("_")
+    return words if is_function_name(words) else f"p_{words}".rstrip("_")

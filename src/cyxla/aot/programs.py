@@ -12,7 +12,7 @@ from cyxla.aot.config import Config
 from cyxla.aot.functions import of_function
 from cyxla.aot.graphs import of_graph, of_signature
 from cyxla.aot.modules import bound, of_module
-from cyxla.aot.program import NamedArray, Program, checked_name, identifier, is_identifier
+from cyxla.aot.program import NamedArray, Program, checked_name, identifier, is_function_name
 from cyxla.core.graph.graph import Graph
 from cyxla.core.graph.graph_constructor import load_graph
 from cyxla.errors import InvalidArgumentError
@@ -83,7 +83,7 @@ def program(
         made = of_function(obj, specs, options)
     else:
         made = of_module(_read(obj, specs), CompileOptions.of({**options, "donate": ()}))
-    if name is not None or not is_identifier(made.name):
+    if name is not None or not is_function_name(made.name):
         made = replace(made, name=identifier(made.name) if name is None else checked_name(name))
     return bound(made, bind) if bind else made
 

@@ -43,18 +43,18 @@ _PROGRAM = """/* Program {name}: its arrays, its code by level of the processor,
 #include "{library}.h"
 
 {arrays}
-static const cyx_aot_info info = {{
-  CYX_AOT_VERSION, {num_args}, {num_results}, args, results, {temp_bytes}, "{build_id}"
+static const cyx_aot_info cyx_info = {{
+  CYX_AOT_VERSION, {num_args}, {num_results}, cyx_args, cyx_results, {temp_bytes}, "{build_id}"
 }};
 
 {codes}
-static const cyx_aot_program program = {{&info, codes, {fails}, checks}};
+static const cyx_aot_program cyx_program = {{&cyx_info, cyx_codes, {fails}, cyx_checks}};
 
-__attribute__((visibility("default"))) const cyx_aot_info *{name}_info(void) {{ return &info; }}
+__attribute__((visibility("default"))) const cyx_aot_info *{name}_info(void) {{ return &cyx_info; }}
 
 __attribute__((visibility("default"))) int32_t {name}(const void *const *arguments, void *const *outputs,
                                                       const cyx_aot_run *run) {{
-  return CYX_AOT(call)(&program, arguments, outputs, run);
+  return CYX_AOT(call)(&cyx_program, arguments, outputs, run);
 }}
 """
 
@@ -223,25 +223,26 @@ def _program(
 ) -> str:
     entries = "".join(f"cyx_status {c.entry}(void *const *bufs, const cyx_ctx *ctx);\n" for c in codes)
     constants = "".join(
-        f"static const int64_t constants{k}[] = {ctext.numbers(row)};\n" for k, row in enumerate(offsets)
+        f"static const int64_t cyx_constants{k}[] = {ctext.numbers(row)};\n" for k, row in enumerate(offsets)
     )
     rows = [
-        f"{{{c.entry}, {len(c.bound)}, {len(c.constants)}, constants{k}, {c.arena_bytes}}}" for k, c in enumerate(codes)
+        f"{{{c.entry}, {len(c.bound)}, {len(c.constants)}, cyx_constants{k}, {c.arena_bytes}}}"
+        for k, c in enumerate(codes)
     ]
     checks = [f"{{{c.code}, {ctext.string(c.text)}}}" for c in program.checks]
     hidden = f"#pragma GCC visibility push(hidden)\n{entries}#pragma GCC visibility pop\n"
     return _PROGRAM.format(
         name=program.name,
         library=library,
-        arrays=_arrays(program.arguments, "args") + _arrays(program.results, "results"),
+        arrays=_arrays(program.arguments, "cyx_args") + _arrays(program.results, "cyx_results"),
         num_args=len(program.arguments),
         num_results=len(program.results),
         temp_bytes=max(c.arena_bytes for c in codes),
         build_id=build_id,
         codes=hidden
         + constants
-        + ctext.table(rows, "cyx_aot_code", "codes")
-        + ctext.table(checks, "cyx_aot_check", "checks"),
+        + ctext.table(rows, "cyx_aot_code", "cyx_codes")
+        + ctext.table(checks, "cyx_aot_check", "cyx_checks"),
         fails=int(bool(program.checks)),
     )
 

@@ -34,13 +34,13 @@ _HEAD = """/* {title} */
 {data}
 """
 _TEST = """
-static double half(uint16_t x) {{
+static double cyx_half(uint16_t x) {{
   const int e = x >> 10 & 31, m = x & 1023;
   const double v = e == 0 ? ldexp(m, -24) : e < 31 ? ldexp(m + 1024, e - 25) : m ? NAN : INFINITY;
   return x >> 15 ? -v : v;
 }}
 
-static double bfloat(uint16_t x) {{
+static double cyx_bfloat(uint16_t x) {{
   const uint32_t bits = (uint32_t)x << 16;
   float v;
   memcpy(&v, &bits, 4);
@@ -48,25 +48,25 @@ static double bfloat(uint16_t x) {{
 }}
 
 /* Element k of an array of floats: kind 'f' float, 'd' double, 'h' half, 'b' bfloat. */
-static double element(const void *array, char kind, int64_t k) {{
+static double cyx_element(const void *array, char kind, int64_t k) {{
   switch (kind) {{
     case 'f': return ((const float *)array)[k];
     case 'd': return ((const double *)array)[k];
-    case 'h': return half(((const uint16_t *)array)[k]);
-    default: return bfloat(((const uint16_t *)array)[k]);
+    case 'h': return cyx_half(((const uint16_t *)array)[k]);
+    default: return cyx_bfloat(((const uint16_t *)array)[k]);
   }}
 }}
 
 /* Return whether results agree: floats up to a share of the largest one, since levels round differently. */
-static int agree(const void *got, const void *want, char kind, int64_t count, int64_t bytes, double tolerance) {{
+static int cyx_agree(const void *got, const void *want, char kind, int64_t count, int64_t bytes, double tolerance) {{
   if (!kind) return !memcmp(got, want, (size_t)bytes);
   double scale = 0;
   for (int64_t k = 0; k < count; ++k) {{
-    const double w = fabs(element(want, kind, k));
+    const double w = fabs(cyx_element(want, kind, k));
     if (w > scale && w <= 1.7e308) scale = w;
   }}
   for (int64_t k = 0; k < count; ++k) {{
-    const double g = element(got, kind, k), w = element(want, kind, k);
+    const double g = cyx_element(got, kind, k), w = cyx_element(want, kind, k);
     if (!(g == w || (g != g && w != w) || fabs(g - w) <= tolerance * scale)) {{
       fprintf(stderr, "element %lld is %.17g, want %.17g\\n", (long long)k, g, w);
       return 0;
@@ -75,10 +75,12 @@ static int agree(const void *got, const void *want, char kind, int64_t count, in
   return 1;
 }}
 
+static int32_t (*const cyx_program)(const void *const *, void *const *, const cyx_aot_run *) = {name};
+
 int main(void) {{
 {load}  char message[CYX_AOT_MESSAGE_BYTES] = {{0}};
-  const cyx_aot_run run = {{sizeof(cyx_aot_run), 0, NULL, message, NULL, NULL, NULL}};
-  const int status = {name}(arguments, results, &run);
+  const cyx_aot_run cyx_run = {{sizeof(cyx_aot_run), 0, NULL, message, NULL, NULL, NULL}};
+  const int status = cyx_program(cyx_arguments, cyx_results, &cyx_run);
   if (status != {status}) {{
     fprintf(stderr, "{name} returned %d, want {status}: %s\\n", status, message);
     return 1;
@@ -87,29 +89,31 @@ int main(void) {{
   return 0;
 }}
 """
-_CHECK = """  if (!agree(results[{k}], result{k}, {kind}, {count}, {nbytes}, {tolerance})) {{
+_CHECK = """  if (!cyx_agree(cyx_results[{k}], cyx_result{k}, {kind}, {count}, {nbytes}, {tolerance})) {{
     fprintf(stderr, "result {k} differs\\n");
     return 1;
   }}
 """
 _BENCHMARK = """
-static _Alignas(64) char temp[{temp_bytes}];
+static _Alignas(64) char cyx_temp[{temp_bytes}];
 
-static double now(void) {{
+static double cyx_now(void) {{
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }}
 
+static int32_t (*const cyx_program)(const void *const *, void *const *, const cyx_aot_run *) = {name};
+
 /* Arguments: number of calls, and threads of the library. */
 int main(int argc, char **argv) {{
 {load}  const long calls = argc > 1 ? atol(argv[1]) : 100;
-  const cyx_aot_run run = {{sizeof(cyx_aot_run), argc > 2 ? atoi(argv[2]) : 0, temp, NULL, NULL, NULL, NULL}};
+  const cyx_aot_run cyx_run = {{sizeof(cyx_aot_run), argc > 2 ? atoi(argv[2]) : 0, cyx_temp, NULL, NULL, NULL, NULL}};
   double best = INFINITY, total = 0;
   for (long k = 0; k < calls; ++k) {{
-    const double begin = now();
-    const int status = {name}(arguments, results, &run);
-    const double us = now() - begin;
+    const double begin = cyx_now();
+    const int status = cyx_program(cyx_arguments, cyx_results, &cyx_run);
+    const double us = cyx_now() - begin;
     if (status) {{
       fprintf(stderr, "{name} returned %d\\n", status);
       return 1;
@@ -162,10 +166,10 @@ def write(program: Program, trial: Trial) -> dict[str, bytes]:
     if program.options.live_results or any(s.is_dynamic for s in _leaves(program)):
         raise UnimplementedError("tests of programs with arrays of run-time size")
     arguments = recorded_arguments(program)
-    data = "".join(_data("argument", k, a) for k, a in enumerate(arguments))
-    data += _pointers("const void *const arguments", [f"argument{k}" for k in range(len(arguments))])
-    data += "".join(f"static uint64_t got{k}[{-(-a.nbytes // 8) + 1}];\n" for k, a in enumerate(program.results))
-    data += _pointers("void *const results", [f"got{k}" for k in range(len(program.results))])
+    data = "".join(_data("cyx_argument", k, a) for k, a in enumerate(arguments))
+    data += _pointers("const void *const cyx_arguments", [f"cyx_argument{k}" for k in range(len(arguments))])
+    data += "".join(f"static uint64_t cyx_got{k}[{-(-a.nbytes // 8) + 1}];\n" for k, a in enumerate(program.results))
+    data += _pointers("void *const cyx_results", [f"cyx_got{k}" for k in range(len(program.results))])
     facts = {
         "name": program.name,
         "load": _LOAD.format(library=trial.library) if trial.in_file else "",
@@ -176,7 +180,7 @@ def write(program: Program, trial: Trial) -> dict[str, bytes]:
         head = _HEAD.format(
             title=f"Test of {program.name} with recorded arguments and results.",
             library=trial.library,
-            data=data + "".join(_data("result", k, a) for k, a in enumerate(results)),
+            data=data + "".join(_data("cyx_result", k, a) for k, a in enumerate(results)),
         )
         checks = "" if status else "".join(_check(k, a) for k, a in enumerate(program.results))
         files[f"{program.name}.test.c"] = head + _TEST.format(status=status, checks=checks, **facts)

@@ -208,6 +208,7 @@ def test_failed_checks(tmp_path):
 HEAVY = (lambda x: np.sin(np.exp(x)).sum(1), RNG.random((2000, 1000)))
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("threads", ["none", "pthreads"])
 @pytest.mark.parametrize("count", [0, 1, 2, 7])
 def test_threads_of_the_library(tmp_path, threads, count):
@@ -317,6 +318,7 @@ def test_arguments_need_the_alignment_of_an_element_alone(tmp_path, name):
     assert_same_bits(results, expected)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("cost", [300, 3000])
 def test_programs_of_many_units(tmp_path, cost, monkeypatch):
     monkeypatch.setattr(split_units, "LIBRARY_UNIT_COST", cost)
@@ -391,6 +393,7 @@ def _environment(seed):
 
 
 @needs_gcc
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("tool", ["make", "cmake"])
 def test_sources_with_large_weights_have_the_bits_of_jit(tmp_path, tool):
     if shutil.which(tool) is None:

@@ -50,6 +50,7 @@ def test_names_in_c(text, name):
     assert aot.program(module).name == name
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     "name", ["message", "status", "k", "args", "info", "program", "results", "run", "half", "calls"]
 )

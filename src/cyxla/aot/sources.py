@@ -207,7 +207,7 @@ def _runtime(name: str, levels: Sequence[str], threads: str, store: Weights, wei
     numbers = ", ".join(level.rpartition("-v")[2] or "0" for level in levels)
     defines, load = "", ""
     if _is_file(store, weights):
-        head = ", ".join(map(str, store.file()[:64]))
+        head = ", ".join(map(str, store.head()))
         defines = f"#define CYX_AOT_HEAD {head}\n#define CYX_AOT_BYTES {store.nbytes}\n"
         load = _LOAD.format(name=name)
     elif store.nbytes:

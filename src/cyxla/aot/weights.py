@@ -53,10 +53,14 @@ class Weights:
         """Return all bytes."""
         return b"".join(part for a in self._parts for part in (a.tobytes(), bytes(-a.nbytes % ALIGNMENT)))
 
+    def head(self) -> bytes:
+        """Return the first bytes of a file of weights, a multiple of the alignment."""
+        head = MAGIC + self.digest
+        return head + bytes(-len(head) % ALIGNMENT)
+
     def file(self) -> bytes:
         """Return the contents of a file of weights."""
-        head = MAGIC + self.digest
-        return head + bytes(-len(head) % ALIGNMENT) + self.data()
+        return self.head() + self.data()
 
 
 _IN_C = """/* Constants. */

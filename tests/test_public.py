@@ -20,10 +20,10 @@ def test_public_names_are_pinned():
         "ElementType", "Error", "Executable", "Graph", "Jitted", "Literal", "LocalClient", "LocalExecutable",
         "OpError", "RecompileWarning", "RunMetadata", "RunOptions", "Session", "Shape", "TracedArray", "XlaBuilder",
         "XlaComputation", "XlaOp", "__version__", "aot", "associative_scan", "checkpoint", "ckernel", "compile", "cond",
-        "custom_call", "custom_vjp", "disable_jit", "errors", "fori_loop", "get_include", "grad", "gradients", "hlo",
-        "jit", "load_graph", "load_saved_model", "map", "print", "random", "raw_ops", "register_c_call",
-        "register_custom_call", "scan", "spec", "special", "stop_gradient", "switch", "threads", "value_and_grad",
-        "vjp", "while_loop",
+        "custom_call", "custom_vjp", "disable_jit", "errors", "fori_loop", "get_include", "grad", "gradients",
+        "hessian", "hlo", "jacobian", "jit", "jvp", "load_graph", "load_saved_model", "map", "print", "random",
+        "raw_ops", "register_c_call", "register_custom_call", "scan", "spec", "special", "stop_gradient", "switch",
+        "threads", "value_and_grad", "vjp", "while_loop",
     ]  # fmt: skip
 
 

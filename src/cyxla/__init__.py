@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from cyxla.errors import Error, OpError, RecompileWarning
     from cyxla.include_dir import get_include
     from cyxla.numpy import Jitted, TracedArray, disable_jit, jit, random, spec
-    from cyxla.numpy.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
+    from cyxla.numpy.control import associative_scan, cond, fori_loop, hessian, jacobian, map, scan, switch, while_loop
     from cyxla.numpy.custom_calls.ckernel import ckernel
     from cyxla.numpy.custom_calls.printing import print
     from cyxla.numpy.custom_calls.registration import custom_call, register_c_call
     from cyxla.numpy.functions import scipy_special as special
-    from cyxla.numpy.gradient import checkpoint, custom_vjp, grad, stop_gradient, value_and_grad, vjp
+    from cyxla.numpy.gradient import checkpoint, custom_vjp, grad, jvp, stop_gradient, value_and_grad, vjp
     from cyxla.types import ElementType, Literal, Shape
     from cyxla.xla import hlo
     from cyxla.xla.client import LocalClient, LocalExecutable
@@ -42,10 +42,10 @@ __all__ = [
     "ElementType", "Error", "Executable", "Graph", "Jitted", "Literal", "LocalClient", "LocalExecutable", "OpError",
     "RecompileWarning", "RunMetadata", "RunOptions", "Session", "Shape", "TracedArray", "XlaBuilder",
     "XlaComputation", "XlaOp", "__version__", "aot", "associative_scan", "checkpoint", "ckernel", "compile", "cond",
-    "custom_call", "custom_vjp", "disable_jit", "errors", "fori_loop", "get_include", "grad", "gradients", "hlo",
-    "jit", "load_graph", "load_saved_model", "map", "print", "random", "raw_ops", "register_c_call",
-    "register_custom_call", "scan", "spec", "special", "stop_gradient", "switch", "threads", "value_and_grad", "vjp",
-    "while_loop",
+    "custom_call", "custom_vjp", "disable_jit", "errors", "fori_loop", "get_include", "grad", "gradients", "hessian",
+    "hlo", "jacobian", "jit", "jvp", "load_graph", "load_saved_model", "map", "print", "random", "raw_ops",
+    "register_c_call", "register_custom_call", "scan", "spec", "special", "stop_gradient", "switch", "threads",
+    "value_and_grad", "vjp", "while_loop",
 ]  # fmt: skip
 
 _MODULE_OF_NAME = {
@@ -59,10 +59,11 @@ _MODULE_OF_NAME = {
     "RecompileWarning": "cyxla.errors", "ckernel": "cyxla.numpy.custom_calls.ckernel",
     "custom_call": "cyxla.numpy.custom_calls.registration", "register_c_call": "cyxla.numpy.custom_calls.registration",
     **dict.fromkeys(
-        ("associative_scan", "cond", "fori_loop", "map", "scan", "switch", "while_loop"), "cyxla.numpy.control"
+        ("associative_scan", "cond", "fori_loop", "hessian", "jacobian", "map", "scan", "switch", "while_loop"),
+        "cyxla.numpy.control",
     ),
     "checkpoint": "cyxla.numpy.gradient", "compile": "cyxla.api", "custom_vjp": "cyxla.numpy.gradient",
-    "grad": "cyxla.numpy.gradient", "stop_gradient": "cyxla.numpy.gradient",
+    "grad": "cyxla.numpy.gradient", "jvp": "cyxla.numpy.gradient", "stop_gradient": "cyxla.numpy.gradient",
     "value_and_grad": "cyxla.numpy.gradient", "vjp": "cyxla.numpy.gradient",
     "get_include": "cyxla.include_dir", "gradients": "cyxla.core.graph.gradients",
     "print": "cyxla.numpy.custom_calls.printing",

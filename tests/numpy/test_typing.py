@@ -56,7 +56,7 @@ REVEALED = {
     "scale": "cyxla.numpy.calls.jitted.Jitted[[x: F, n: int, *, flag: bool =], F]",
     "Model().run": "cyxla.numpy.calls.jitted.BoundJitted[[x: F], F]",
     "cyxla.jit(lambda y: y)": "cyxla.numpy.calls.jitted.Jitted[[y: Any], Any]",
-    "scale.lower(x, 3)": "cyxla.xla.hlo.module.HloModule",
+    "scale.lower(x, 3)": "cyxla.numpy.calls.stages.LoweredModule",
     "scale.explain()": "str",
     "Model().run.explain(x)": "str",
     "scale.cache_info().entries": "int",

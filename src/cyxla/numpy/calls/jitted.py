@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial, update_wrapper
 from threading import RLock
 from time import perf_counter
+from types import MappingProxyType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -20,7 +21,6 @@ from typing import (
     TypeAlias,
     TypeVar,
     Unpack,
-    cast,
     overload,
 )
 
@@ -51,6 +51,7 @@ from cyxla.numpy.calls.receivers import inlined_argument, is_receiver, receiver_
 from cyxla.numpy.calls.recompilation import WARN_AFTER, warn_recompilation
 from cyxla.numpy.calls.shared_memory import SameArrays, run_on_copy
 from cyxla.numpy.calls.signatures import Call, read_arguments
+from cyxla.numpy.calls.stages import LoweredModule
 from cyxla.numpy.rewriting.functions import rewritten
 from cyxla.numpy.state.guards import Guards
 from cyxla.numpy.state.snapshot import changing_nothing
@@ -466,13 +467,6 @@ class Jitted(Dispatcher, Generic[P, R]):
             self._seconds += entry.seconds
         return entry
 
-    def _compile(self, call: Call) -> Entry:
-        """Trace and compile native code."""
-        with progress_of(self.name):
-            lowered = self._lower(call)
-            compiler, options = self._compilation(lowered, call)
-            return Entry(lowered, compiler.compile(lowered.module, options))
-
     def _compile_tiered(self, lowered: Lowered, call: Call) -> Entry:
         """Compile; prebuilt kernels may serve until native code is ready."""
         compiler, options = self._compilation(lowered, call)
@@ -482,10 +476,12 @@ class Jitted(Dispatcher, Generic[P, R]):
             entry.compile_in_background(later)
         return entry
 
-    def _compilation(self, lowered: Lowered, call: Call) -> tuple[Compiler, CompileOptions]:
+    def _compilation(
+        self, lowered: Lowered, call: Call, more: Mapping[str, Any] = MappingProxyType({})
+    ) -> tuple[Compiler, CompileOptions]:
         """Return the compiler of a traced program, and its options."""
         compiler = LocalService(self.platform).compiler  # every instruction was checked when it was made
-        options = CompileOptions.of({**self._options(call, lowered), "live_results": lowered.live_results})
+        options = CompileOptions.of({**self._options(call, lowered), "live_results": lowered.live_results, **more})
         if config.get("VERIFY"):
             lowered.module.verify()
         return compiler, options
@@ -571,18 +567,34 @@ class Jitted(Dispatcher, Generic[P, R]):
         return call, self._lower(call)
 
     @api_boundary
-    def lower(self, *specs: Any, **named: Any) -> HloModule:
-        """Return the program in HLO; takes the arguments of `trace`."""
-        return self._lower(self._read_specs(specs, named)).module
+    def lower(self, *specs: Any, **named: Any) -> LoweredModule:
+        """Return the program in HLO, which compiles itself; takes the arguments of `trace`."""
+        call = self._read_specs(specs, named)
+        lowered = self._lower(call)
+
+        def compile_(module: HloModule, options: dict[str, Any]) -> Executable:
+            source = Source(self.function, {**self.settings, **options}, specs, named)
+            with progress_of(self.name):
+                return self._executable(replace(lowered, module=module), call, source, options)
+
+        return LoweredModule(lowered.module, compile_)
 
     @api_boundary
     def compile(self, *specs: Any, **named: Any) -> Executable:
         """Compile for one signature of arrays without containers; takes the arguments of `trace`."""
         call = self._read_specs(specs, named)
-        entry = self._compile(call)
-        if not entry.fails and not entry.writes and not entry.lowered.is_sized:
-            return cast("Executable", entry.executable)
-        return TracedExecutable(entry.lowered, entry.executable, Source(self.function, self.settings, specs, named))
+        with progress_of(self.name):
+            return self._executable(self._lower(call), call, Source(self.function, self.settings, specs, named))
+
+    def _executable(
+        self, lowered: Lowered, call: Call, source: Source, options: Mapping[str, Any] = MappingProxyType({})
+    ) -> Executable:
+        """Compile native code, with further options."""
+        compiler, compile_options = self._compilation(lowered, call, options)
+        executable = compiler.compile(lowered.module, compile_options)
+        if not lowered.fails and not lowered.writes and not lowered.is_sized:
+            return executable
+        return TracedExecutable(lowered, executable, source)
 
     @api_boundary
     def explain(self, *specs: Any, **named: Any) -> str:
@@ -708,7 +720,7 @@ class BoundJitted(partial, Generic[P, R]):  # type: ignore[type-arg]
         """See `Jitted.trace`."""
         return self.func.trace(*self.args, *specs, **named)  # type: ignore[attr-defined, no-any-return]
 
-    def lower(self, *specs: Any, **named: Any) -> HloModule:
+    def lower(self, *specs: Any, **named: Any) -> LoweredModule:
         """See `Jitted.lower`."""
         return self.func.lower(*self.args, *specs, **named)  # type: ignore[attr-defined, no-any-return]
 

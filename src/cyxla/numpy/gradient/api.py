@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, val
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp
 
+_HINTS_FOR_INTEGERS = {"jvp": "convert it to a float dtype, or let a lambda pass it"}
 Argnums = int | str | Sequence[int | str]
 
 
@@ -66,7 +68,7 @@ def grad(
         result, gradient_ = value_and_gradient(*args, **kwargs)
         return (gradient_, result[1]) if has_aux else gradient_
 
-    return _with_signature_of(gradient, fun)
+    return with_signature_of(gradient, fun)
 
 
 def value_and_grad(
@@ -79,23 +81,38 @@ def value_and_grad(
     callable
         Function that returns a pair: the result of `fun`, and the gradient.
     """
-    return _with_signature_of(_ValueAndGradient(fun, argnums, has_aux, allow_int), fun)
+    return with_signature_of(_ValueAndGradient(fun, argnums, has_aux, allow_int), fun)
 
 
-def _with_signature_of(wrapper: Callable[..., Any], fun: Callable[..., Any]) -> Callable[..., Any]:
+def with_signature_of(wrapper: Callable[..., Any], fun: Callable[..., Any]) -> Callable[..., Any]:
     """Copy name and signature of a function; ufuncs have keywords that exclude each other."""
     wrapper = api_boundary(wrapper)
     return wrapper if isinstance(fun, np.ufunc) else update_wrapper(wrapper, fun, updated=())
 
 
-class _ValueAndGradient:
-    """Function that returns value and gradient of another one."""
+class Differentiated(ABC):
+    """Function that returns a derivative of another one; it is inlined in traces, and compiled outside of them.
 
-    def __init__(self, fun: Callable[..., Any], argnums: Argnums, has_aux: bool, allow_int: bool) -> None:
-        self.fun, self.argnums, self.has_aux, self.allow_int = fun, argnums, has_aux, allow_int
+    Parameters
+    ----------
+    fun : callable
+        Function to differentiate.
+    argnums : int, str or sequence of these
+        Positions or names of the arguments to differentiate.
+    has_aux, allow_int : bool
+        See `grad`.
+    caller : str
+        Name of the derivative, for messages.
+    """
+
+    def __init__(
+        self, fun: Callable[..., Any], argnums: Argnums, has_aux: bool, allow_int: bool, caller: str = "grad"
+    ) -> None:
+        self.fun, self.argnums, self.has_aux, self.allow_int, self.caller = fun, argnums, has_aux, allow_int, caller
         self._compiled: Callable[..., Any] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute the derivative."""
         if current() is None:
             if self._compiled is None:
                 self._compiled = compile_wrapper(self._traced, self.fun)
@@ -104,10 +121,22 @@ class _ValueAndGradient:
 
     def _traced(self, *args: Any, **kwargs: Any) -> Any:
         selected = select_arguments(self.fun, self.argnums, args, kwargs)
-        call = Call.of(self.fun, args, kwargs, selected, self.has_aux, self.allow_int)
+        call = Call.of(self.fun, args, kwargs, selected, self.has_aux, self.allow_int, caller=self.caller)
+        return self.derive(call, selected)
+
+    @abstractmethod
+    def derive(self, call: Call, selected: SelectedArguments) -> Any:
+        """Return the derivative of a traced call."""
+
+
+class _ValueAndGradient(Differentiated):
+    """Function that returns value and gradient of another one."""
+
+    def derive(self, call: Call, selected: SelectedArguments) -> Any:
+        """Return value and gradient of a traced call."""
         if len(call.results) != 1 or call.results[0].shape != () or call.results[0].dtype.kind not in "fV":
             raise TraceError(
-                f"grad: {_name(self.fun)} must return a real scalar, but returns {_describe(call.out)}",
+                f"grad: {name_of(self.fun)} must return a real scalar, but returns {describe(call.out)}",
                 where=user_line(), hint="reduce the result to a scalar, such as by np.sum, or use vjp",
             )  # fmt: skip
         one = require_current().constant(1, call.results[0].dtype)
@@ -156,10 +185,10 @@ def compile_wrapper(function: Callable[..., Any], wrapped: Callable[..., Any]) -
     def run(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
-    _with_signature_of(run, wrapped)
-    run.__name__ = _name(wrapped)
+    with_signature_of(run, wrapped)
+    run.__name__ = name_of(wrapped)
     run.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
-    jitted: Callable[..., Any] = hooks.jit(run)
+    jitted: Callable[..., Any] = hooks.jit(run, fallback="error")  # a derivative has no plain Python
     return jitted
 
 
@@ -199,7 +228,7 @@ def _key(fun: Callable[..., Any], requested: int | str, args: Sequence[Any], kwa
     elif -len(args) <= requested < len(args):
         return int(requested) % len(args)
     raise InvalidArgumentError(
-        f"argnums: {_name(fun)} was called without argument {requested!r}", where=user_line(),
+        f"argnums: {name_of(fun)} was called without argument {requested!r}", where=user_line(),
         hint=f"it was given {len(args)} by position and {', '.join(kwargs) or 'none'} by name",
     )  # fmt: skip
 
@@ -246,9 +275,9 @@ class Call:
     @staticmethod
     def of(
         fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], selected: SelectedArguments,
-        has_aux: bool, allow_int: bool,
+        has_aux: bool, allow_int: bool, *, caller: str = "grad",
     ) -> Call:  # fmt: skip
-        """Trace a call inside the current trace."""
+        """Trace a call inside the current trace; errors name `caller`."""
         named_arguments: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
         leaves, tree = flatten(named_arguments)
         owners = [key for key, value in named_arguments.items() for _ in flatten(value)[0]]
@@ -257,7 +286,7 @@ class Call:
         arrays: dict[int, TracedArray] = {}
         for k, leaf in enumerate(leaves):
             if differentiated[k] or isinstance(leaf, TracedArray):
-                arrays[k] = _argument(leaf, names[k], differentiated[k] and not allow_int)
+                arrays[k] = _argument(leaf, names[k], differentiated[k] and not allow_int, caller)
         flat_aux: list[Any] = []
 
         def build(arrays_: list[Any]) -> list[Any]:
@@ -276,7 +305,7 @@ class Call:
             return out, [leaf for leaf in aux_leaves if _is_array(leaf)]
 
         with differentiating():
-            recorded = record(_name(fun), run, list(arrays.values()), build)
+            recorded = record(name_of(fun), run, list(arrays.values()), build)
         operands = [value_of(a) for a in arrays.values()] + recorded.body.captures
         active = [differentiated[k] and a.dtype.kind in "fcV" for k, a in arrays.items()]
         active += [False] * len(recorded.body.captures)
@@ -301,10 +330,13 @@ class Call:
         """Pull cotangents of the leaves of `out` back to containers like the chosen arguments."""
         extra = len(self.linear.body.results) - len(self.results)
         cotangents_ = self.linear.pull([*cotangents, *[None] * extra])
-        shapes = [_gradient_shape(p.shape) for p in self.linear.body.parameters]
-        gradients = [traced(s) for s in or_zeros(cotangents_, shapes)]
+        shapes = [gradient_shape(p.shape) for p in self.linear.body.parameters]
+        return self.as_arguments([traced(s) for s in or_zeros(cotangents_, shapes)])
+
+    def as_arguments(self, leaves: Sequence[Any]) -> dict[Any, Any]:
+        """Return containers like the chosen arguments; `leaves` are those of all parameters of the body."""
         return {
-            key: flatten(self._arguments[key])[1].build([gradients[n] for n in indices])
+            key: flatten(self._arguments[key])[1].build([leaves[n] for n in indices])
             for key, indices in self._leaf_indices.items()
         }
 
@@ -313,7 +345,7 @@ class Call:
         leaves, tree = flatten(cotangent)
         if tree != self.out_tree:
             raise TraceError(
-                f"the cotangent must have the structure of the result, {_describe(self.out)}", where=user_line()
+                f"the cotangent must have the structure of the result, {describe(self.out)}", where=user_line()
             )
         gradients = self.pull([_cotangent(c, r, n) for n, (c, r) in enumerate(zip(leaves, self.results, strict=True))])
         return tuple(gradients[k] for k in sorted(gradients))
@@ -330,19 +362,19 @@ def _cotangent(value: Any, result: TracedArray, n: int) -> XlaOp | None:
     return value_of(as_traced(array, result.dtype))
 
 
-def _gradient_shape(shape: Shape) -> Shape:
+def gradient_shape(shape: Shape) -> Shape:
     """Return the shape of a gradient; those with respect to integers are floats."""
     return shape if shape.dtype.is_float or shape.dtype.is_complex else shape.with_dtype(ElementType.F64)
 
 
-def _argument(leaf: Any, name: str, must_be_inexact: bool) -> TracedArray:
+def _argument(leaf: Any, name: str, must_be_inexact: bool, caller: str) -> TracedArray:
     if not _is_array(leaf):
-        raise DTypeError(f"grad: {name} is a {type(leaf).__name__}, not an array", where=user_line())
+        raise DTypeError(f"{caller}: {name} is a {type(leaf).__name__}, not an array", where=user_line())
     array = as_traced(leaf)
     if must_be_inexact and array.dtype.kind not in "fcV":
         raise DTypeError(
-            f"grad: {name} has dtype {array.dtype}, which is not differentiable", where=user_line(),
-            hint="convert it to a float dtype, or choose other arguments by argnums=",
+            f"{caller}: {name} has dtype {array.dtype}, which is not differentiable", where=user_line(),
+            hint=_HINTS_FOR_INTEGERS.get(caller, "convert it to a float dtype, or choose other arguments by argnums="),
         )  # fmt: skip
     return array
 
@@ -353,15 +385,17 @@ def _is_array(leaf: Any) -> bool:
 
 def _pair(returned: Any, fun: Callable[..., Any]) -> tuple[Any, Any]:
     if not isinstance(returned, tuple) or len(returned) != 2:
-        raise TraceError(f"has_aux: {_name(fun)} must return a pair", where=user_line())
+        raise TraceError(f"has_aux: {name_of(fun)} must return a pair", where=user_line())
     return returned[0], returned[1]
 
 
-def _name(fun: Callable[..., Any]) -> str:
+def name_of(fun: Callable[..., Any]) -> str:
+    """Return the name of a function, for messages."""
     return str(getattr(fun, "__name__", type(fun).__name__)).strip("<>") or "function"
 
 
-def _describe(value: Any) -> str:
+def describe(value: Any) -> str:
+    """Return a short description of a container."""
     leaves = flatten(value)[0]
     if value is None or (len(leaves) == 1 and leaves[0] is value):
         return repr(value)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, update_wrapper, wraps
 from inspect import signature
+from threading import local
 from typing import Any
 
-from cyxla.errors import FailedPreconditionError, TraceError
+from cyxla.errors import FailedPreconditionError, TraceError, UnimplementedError
 from cyxla.numpy.gradient.backward import Linearised
 from cyxla.numpy.gradient.composites import attach
 from cyxla.numpy.gradient.table import zeros
@@ -156,6 +158,7 @@ class _CustomVjpCall:
         outputs, residuals = self.inline_forward(inputs)
 
         def pull(cotangents: Sequence[XlaOp | None]) -> list[XlaOp | None]:
+            _refuse_forward_mode()
             leaf_cotangents = self._run_backward(outputs, residuals, cotangents)
             argument_cotangents = [
                 _convert_cotangent(leaf_cotangents[k], inputs[n]) for n, k in enumerate(self.positions)
@@ -173,6 +176,35 @@ class _CustomVjpCall:
         residuals = residual_tree.build([traced(_capture(v), w) for v, w in zip(saved, weak, strict=True)])
         out_cotangents = out_tree.build([traced(_or_zero(c, o)) for c, o in zip(cotangents, outputs, strict=True)])
         return _match_leaves(self.backward(residuals, out_cotangents), self.args, self.tree)
+
+
+class ReverseModeOnlyError(UnimplementedError):
+    """A derivative along a direction needs one that `custom_vjp` defines for reverse mode."""
+
+
+class _State(local):
+    forward_mode = 0  # nesting of `forward_mode` on this thread
+
+
+_STATE = _State()
+
+
+@contextmanager
+def forward_mode() -> Iterator[None]:
+    """Refuse custom pullbacks, which need not be linear in the cotangent, within a context."""
+    _STATE.forward_mode += 1
+    try:
+        yield
+    finally:
+        _STATE.forward_mode -= 1
+
+
+def _refuse_forward_mode() -> None:
+    if _STATE.forward_mode:
+        raise ReverseModeOnlyError(
+            "jvp: the function has a derivative by custom_vjp, which is for reverse mode alone",
+            where=user_line(), hint="use vjp, or cyxla.jacobian",
+        )  # fmt: skip
 
 
 def _capture(x: XlaOp) -> XlaOp:

@@ -387,6 +387,13 @@ def contains_sized(tree: Tree) -> bool:
     return tree.kind is SIZED or any(map(contains_sized, tree.children))
 
 
+def size_leaves(tree: Tree) -> list[bool]:
+    """Return for each leaf of a container whether it is the size of an array."""
+    if tree.kind is SIZED:
+        return [False, *[True] * (tree.count - 1)]
+    return [False] if tree.kind is None else [is_size for child in tree.children for is_size in size_leaves(child)]
+
+
 def build_arrays(tree: Tree, leaves: Iterator[Any]) -> list[Any]:
     """Return the arrays of a container, those of run-time size built from its elements and sizes."""
     if tree.kind is None or tree.kind is SIZED:

@@ -49,7 +49,12 @@ def last_operand_only(function: Emit, name: str, derivative: Callable[..., XlaOp
             )
         out: XlaOp = function(*ops)
         no_cotangents: list[XlaOp | None] = [None] * (len(ops) - 1)
-        return [out], lambda cts: [*no_cotangents, None if cts[0] is None else cts[0] * derivative(out, *ops)]
+
+        def pull(cts: Cotangents) -> Cotangents:
+            capture = _trace.require_current().capture  # this may be another trace, such as the body of a loop
+            return [*no_cotangents, None if cts[0] is None else cts[0] * derivative(*map(capture, (out, *ops)))]
+
+        return [out], pull
 
     def emit(*ops: XlaOp) -> XlaOp:
         result: XlaOp = function(*ops)

@@ -11,6 +11,7 @@ from cyxla.errors import InvalidArgumentError, OpError, UnimplementedError
 
 if TYPE_CHECKING:
     from cyxla.types import Shape
+    from cyxla.xla.service.analysis import MemoryAnalysis
     from cyxla.xla.service.explanation import Explanation
     from cyxla.xla.service.profile import Profile
 
@@ -127,6 +128,26 @@ class Executable(ABC):
     def cost(self) -> dict[str, float]:
         """The estimated cost of a call."""
         return {}
+
+    def as_text(self) -> str:
+        """Return the HLO text of the program after the passes."""
+        return self.hlo("optimized")
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Return the operations (``"flops"``) and ``"bytes accessed"`` after the passes, with the estimates of `cost`.
+
+        Loops with an unknown trip count count as one iteration.
+        """
+        from cyxla.xla.hlo import HloModule
+        from cyxla.xla.service.analysis import cost_analysis
+
+        return {**cost_analysis(HloModule.from_text(self.as_text())), **self.cost}
+
+    def memory_analysis(self) -> MemoryAnalysis:
+        """Return `memory` under the names of JAX."""
+        from cyxla.xla.service.analysis import MemoryAnalysis
+
+        return MemoryAnalysis.of(self.memory)
 
     def profile(self, *, reset: bool = False) -> Profile:
         """Return the time of each kernel of a program compiled with ``profile=True``.

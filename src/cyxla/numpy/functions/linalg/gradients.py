@@ -73,7 +73,8 @@ def differentiable(
 def _pull_back(
     formula: Formula, inputs: Sequence[XlaOp], outputs: Sequence[XlaOp], cotangents: Cotangents
 ) -> Cotangents:
-    return _conjugates(formula(inputs, outputs, _conjugates(cotangents)))
+    capture = _trace.require_current().capture  # the pullback may run in another trace, such as the body of a loop
+    return _conjugates(formula([*map(capture, inputs)], [*map(capture, outputs)], _conjugates(cotangents)))
 
 
 def _conjugates(values: Cotangents) -> list[XlaOp | None]:

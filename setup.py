@@ -115,7 +115,11 @@ setup(
     # The headers travel as a package, so that cyxla.get_include() works from a wheel too.
     package_dir={"": "src", "cyxla.include.cyxla": "include/cyxla"},
     packages=[*find_packages("src"), "cyxla.include.cyxla"],
-    package_data={"": ["*.pyi"], "cyxla": ["py.typed"], "cyxla.include.cyxla": ["*.h", "kernels/*.h", "aot/*.[ch]"]},
+    package_data={
+        "": ["*.pyi"],
+        "cyxla": ["py.typed"],
+        "cyxla.include.cyxla": ["*.h", "kernels/*.h", "aot/*.[ch]", "aot/python/*.[ch]"],
+    },
     ext_modules=[
         *cythonize(
             [cython_extension(module, sources) for module, sources in CYTHON.items()],

@@ -22,10 +22,13 @@ class Check(NamedTuple):
     text : str
         Message, in which ``%n`` stands for the number, ``%h`` and ``%l`` for the two that it holds, ``%%`` for a per
         cent sign.
+    kind: str
+        Class of the exception in Python, a built-in one.
     """
 
     code: int
     text: str
+    kind: str = "ValueError"
 
 
 def check_of(check: Any) -> Check:
@@ -34,14 +37,20 @@ def check_of(check: Any) -> Check:
         ((_FIRST << _SHIFT) + _SECOND, {_FIRST: "%h", _SECOND: "%l"}),
         (_FIRST, {_FIRST: "%n"}),
     ):
-        code, text = _describe(check.make_error(number), check.where)
+        error = check.make_error(number)
+        code, text = _describe(error, check.where)
         text = text.replace("%", "%%")
         if all(str(value) in text for value in marks):
             for value, mark in marks.items():
                 text = text.replace(str(value), mark)
-            return Check(code, text)
-    code, text = _describe(check.make_error(0), check.where)
-    return Check(code, text.replace("%", "%%"))
+            return Check(code, text, _class_of(error))
+    error = check.make_error(0)
+    code, text = _describe(error, check.where)
+    return Check(code, text.replace("%", "%%"), _class_of(error))
+
+
+def _class_of(error: Exception) -> str:
+    return next(c.__name__ for c in type(error).__mro__ if c.__module__ == "builtins")
 
 
 def _describe(error: Exception, where: str) -> tuple[int, str]:

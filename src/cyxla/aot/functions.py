@@ -9,7 +9,7 @@ from typing import Any
 
 from cyxla.aot.checks import check_of
 from cyxla.aot.modules import of_module
-from cyxla.aot.program import Program
+from cyxla.aot.program import Fixed, Program
 from cyxla.numpy.calls.argument_adapters import STATIC_TYPES
 from cyxla.numpy.calls.jitted import Jitted
 from cyxla.numpy.calls.lowering import Lowered, Spec
@@ -46,9 +46,9 @@ def of_function(function: Callable[..., Any], specs: Sequence[Any], options: Map
 
 
 def _argument_trees(call: Any) -> tuple[Any, ...]:
-    """Return the structure of each argument, with numbers in place of arrays and None in place of static values."""
+    """Return the structure of each argument, with numbers in place of arrays."""
     numbers = count()
-    leaves = iter([next(numbers) if isinstance(spec, Spec) else None for spec in call.specs])
+    leaves = iter([next(numbers) if isinstance(spec, Spec) else Fixed(spec.value) for spec in call.specs])
     return tuple([tree.take(leaves) for tree in call.trees])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.aot.program import NamedArray, Program
+from cyxla.aot.program import Fixed, NamedArray, Program
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.tracing.containers import flatten
 from cyxla.types import ElementType, Shape
@@ -116,7 +116,7 @@ def _top_names(given: Program, free: Sequence[int]) -> tuple[str, ...]:
 def _renumbered(tree: Any, numbers: Mapping[int, int]) -> Any:
     """Return a structure with other numbers; None if nothing of it is left."""
     leaves, structure = flatten(tree)
-    kept = [numbers.get(leaf) for leaf in leaves]
-    if not leaves:
+    kept = [leaf if isinstance(leaf, Fixed) else numbers.get(leaf) for leaf in leaves]
+    if all(isinstance(leaf, Fixed) for leaf in leaves):
         return tree
-    return None if all(k is None for k in kept) else structure.build(kept)
+    return None if not any(isinstance(k, int) for k in kept) else structure.build(kept)

@@ -14,7 +14,8 @@ from cyxla.aot import build, fragments, sources, trials
 from cyxla.aot.emission import default_levels
 from cyxla.aot.program import Program
 from cyxla.aot.programs import program
-from cyxla.errors import InvalidArgumentError, UnimplementedError
+from cyxla.aot.wheel import write_wheel
+from cyxla.errors import InvalidArgumentError
 
 KINDS: Final = ("c", "object", "static", "shared", "wheel")
 
@@ -52,6 +53,8 @@ class Product:
     def library(self) -> Path:
         """File to link."""
         pattern = {"object": "{}.o", "static": "lib{}.a", "shared": "lib{}.so"}.get(self.kind)
+        if self.kind == "wheel":
+            return self.files[0]
         if pattern is None:
             raise InvalidArgumentError(f"a product of kind {self.kind!r} has no single library")
         return self.directory / pattern.format(self.name)
@@ -76,12 +79,13 @@ def compile(
     name: str | None = None,
     machine: str = "",
     isa: Sequence[str] | None = None,
-    threads: str = "none",
+    threads: str | None = None,
     weights: str = "embed",
     cpp_class: str = "",
     program_shape: bool = False,
     test: bool = False,
     benchmark: bool = False,
+    version: str = "0.1.0",
     **options: Any,
 ) -> Product:
     """Compile a program ahead of time into a library that needs neither cyxla nor Python.
@@ -103,10 +107,12 @@ def compile(
     machine : str
         Machine of the library, such as ``"aarch64"``, for which ``aarch64-linux-gnu-gcc`` or ``zig cc`` compiles; by
         default this one.
+        Name of the library, and of its program if there is one; an identifier of C. That of a wheel is the name of the
+        package, whose functions keep theirs.
     isa : sequence of str, optional
         Processor levels that there is code for; see `sources.write`.
-    threads : str
-        ``"none"`` or ``"pthreads"``.
+    threads : str, optional
+        ``"none"`` or ``"pthreads"`` for a pool of threads, the default of wheels.
     weights : str
         ``"embed"``, or ``"file"`` for a file beside the library.
     cpp_class : str
@@ -116,6 +122,8 @@ def compile(
     test, benchmark : bool
         Whether to write C programs that call each program with recorded arguments, and compare or time it:
         ``NAME.test.c`` and ``NAME.benchmark.c``.
+    version : str
+        Version of a wheel.
     **options
         Options of `programs.program`.
 
@@ -133,10 +141,12 @@ def compile(
     """
     if kind not in KINDS:
         raise InvalidArgumentError(f"kind={kind!r}", hint=f"one of {', '.join(KINDS)}")
-    programs = _programs(obj, specs, name, options)
     if kind == "wheel":
-        raise UnimplementedError("wheels")
+        programs = _programs(obj, specs, None, options)
+        return _make_wheel(programs, Path(directory), name, version, isa, threads, weights)
     isa = default_levels(machine) if isa is None else isa
+    programs = _programs(obj, specs, name, options)
+    threads = threads or "none"
     made = sources.library(programs, sources.Options(isa, threads, weights, name, cpp_class, program_shape))
     files = {**made.files, f"{made.name}.json": metadata(made, programs).encode()}
     in_file = f"{made.name}.weights" in files
@@ -147,6 +157,17 @@ def compile(
     folder.mkdir(parents=True, exist_ok=True)
     paths = _MAKERS[kind](made.name, files, folder, threads, machine)
     return Product(made.name, kind, folder, tuple(paths), made.weights_bytes)
+
+
+def _make_wheel(
+    programs: Sequence[Program], folder: Path, name: str | None, version: str, isa: Sequence[str] | None,
+    threads: str | None, weights: str,
+) -> Product:  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    wheel = write_wheel(
+        programs, folder, name=name, version=version, isa=isa, threads=threads or "pthreads", weights=weights
+    )
+    return Product(name or programs[0].name, "wheel", folder, (wheel.path,), wheel.weights_bytes)
 
 
 def _programs(obj: Any, specs: Sequence[Any], name: str | None, options: Mapping[str, Any]) -> list[Program]:

@@ -52,6 +52,13 @@ class NamedArray:
         return int(np.prod(self.dims, dtype=np.int64)) * self.dtype.itemsize
 
 
+class Fixed:
+    """Static value among the arguments, for which a program is specialised."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
 @dataclass(frozen=True, eq=False)
 class Program:
     """Program that is compiled ahead of time.
@@ -69,7 +76,8 @@ class Program:
     parameters : tuple of str
         Names of the arguments as the user passes them, of which each may hold several arrays.
     argument_trees : tuple
-        Structure of each of `parameters`, with the indices of `arguments`, and None for static and bound values.
+        Structure of each of `parameters`, with the indices of `arguments`, `Fixed` for static values and
+        None for bound ones.
     rank0 : tuple of str
         Kind of each result without dimensions: ``"scalar"``, ``"array"``, or ``"python"`` for Python's numbers.
     written : mapping of int to int

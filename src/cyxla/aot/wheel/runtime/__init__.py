@@ -1,0 +1,1 @@
+"""Python code that is copied into wheels; it needs NumPy alone."""

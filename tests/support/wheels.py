@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 
 import cyxla
-from cyxla.xla.cpu.c.target import isa_level
+from support.ahead_of_time import LEVEL
 
 _numbers = count()
-LEVEL = (isa_level(),)  # the level that jit compiles for here
 
 
 def build(folder: Path, obj: Any, *specs: Any, isa: Sequence[str] = LEVEL, **options: Any) -> Path:

@@ -142,6 +142,10 @@ def compile(
     if kind not in KINDS:
         raise InvalidArgumentError(f"kind={kind!r}", hint=f"one of {', '.join(KINDS)}")
     if kind == "wheel":
+        given = {"machine": machine, "cpp_class": cpp_class, "program_shape": program_shape, "test": test,
+                 "benchmark": benchmark}  # fmt: skip
+        if any(given.values()):
+            raise InvalidArgumentError(f"{next(n for n, v in given.items() if v)}= is for C libraries, not for wheels")
         programs = _programs(obj, specs, None, options)
         return _make_wheel(programs, Path(directory), name, version, isa, threads, weights)
     isa = default_levels(machine) if isa is None else isa

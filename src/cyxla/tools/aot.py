@@ -20,6 +20,7 @@ from cyxla.numpy import spec
 from cyxla.tools.programs import read_arrays
 from cyxla.types import element_type
 
+_THREADS = {None: None, True: "pthreads", False: "none"}
 _SPEC = re.compile(r"([a-z]\w*)\[([\d, ]*)\]")
 
 
@@ -33,11 +34,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(parser, "--spec", action="append", default=[], metavar="TYPE[SIZES]", help="argument of a function: f32[2,3]")
     add(parser, "--kind", choices=products.KINDS, default="shared", help="kind of the library (default shared)")
     add(parser, "--wheel", dest="kind", action="store_const", const="wheel", help="the same as --kind wheel")
-    add(parser, "--name", help="name of the library and of its program, an identifier of C")
+    add(parser, "--name", help="name of the library and of its program, an identifier of C; of a wheel's package alone")
+    add(parser, "--version", default="0.1.0", help="version of a wheel (default 0.1.0)")
     add(parser, "--out", default=".", metavar="FOLDER", help="folder of the files (default: this one)")
     add(parser, "--target", default="", metavar="MACHINE", help="machine of the library, such as aarch64")
     add(parser, "--target-cpu", metavar="LEVELS", help="processor levels with code, such as x86-64-v1,x86-64-v3")
-    add(parser, "--threads", action="store_true", help="use a pool of threads, from pthreads")
+    add(
+        parser, "--threads", action=argparse.BooleanOptionalAction,
+        help="use a pool of threads, from pthreads (default for wheels alone)",
+    )  # fmt: skip
     add(parser, "--weights", choices=("embed", "file"), default="embed", help="where constants are (default embed)")
     add(parser, "--bind", action="append", default=[], metavar="NAME=FILE.npy", help="argument inside the library")
     add(parser, "--seed", type=int, default=0, help="seed of the random numbers of programs")
@@ -67,12 +72,13 @@ def main(args: argparse.Namespace) -> int:
         name=args.name,
         machine=args.target,
         isa=args.target_cpu.split(",") if args.target_cpu else None,
-        threads="pthreads" if args.threads else "none",
+        threads=_THREADS[args.threads],
         weights=args.weights,
         cpp_class=args.cpp_class,
         program_shape=args.gen_program_shape,
         test=args.test,
         benchmark=args.benchmark,
+        version=args.version,
     )
     print(made)
     return 0
@@ -80,7 +86,8 @@ def main(args: argparse.Namespace) -> int:
 
 def read(args: argparse.Namespace) -> aot.Program:
     """Return the program that the arguments describe."""
-    options: dict[str, Any] = {"name": args.name, "bind": dict(map(_binding, args.bind)), "seed": args.seed}
+    name = None if args.kind == "wheel" else args.name
+    options: dict[str, Any] = {"name": name, "bind": dict(map(_binding, args.bind)), "seed": args.seed}
     path, _, function = args.program.rpartition(":")
     if function and path and not Path(args.program).exists():
         return aot.program(load_function(path, function), *map(read_spec, args.spec), **options)

@@ -13,8 +13,9 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from support.ahead_of_time import LEVEL
 from support.residual_network import ResidualNetwork
-from support.wheels import LEVEL, build, install, module, numpy_alone, run_alone
+from support.wheels import build, install, module, numpy_alone, run_alone
 
 import cyxla
 from cyxla import aot
@@ -327,6 +328,8 @@ def test_the_extension_module_compiles_without_warnings(tmp_path, monkeypatch):
     ({"version": "1.0\nName: other"}, InvalidArgumentError, "version="),
     ({"weights": "both"}, InvalidArgumentError, "weights='both'"),
     ({"threads": "many"}, InvalidArgumentError, "threads='many'"),
+    ({"machine": "aarch64"}, InvalidArgumentError, "machine= is for C libraries"),
+    ({"cpp_class": "ns::F"}, InvalidArgumentError, "cpp_class= is for C libraries"),
 ])  # fmt: skip
 def test_options_are_checked(tmp_path, options, error, words):
     with pytest.raises(error, match=words):

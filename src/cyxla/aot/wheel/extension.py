@@ -109,7 +109,7 @@ def compile_extension(
     headers = sysconfig.get_path("include")
     if not Path(headers, "Python.h").is_file():
         raise UnimplementedError("wheels need the headers of Python", hint="install python3-dev, or use another Python")
-    tool = build.compiler()
+    tool = build.tools().compiler
     source = f"{library}_python.c"
     parts = {f"cyxla/aot/python/{p}": Path(get_include(), "cyxla/aot/python", p).read_bytes() for p in _PARTS}
     text = _module(package, library, programs, has_weights=f"{library}.weights" in files)

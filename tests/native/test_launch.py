@@ -95,7 +95,8 @@ def test_count_of_arguments(add_one, args, message):
 
 SCALARS = [
     ("i1", 127, 127), ("i1", True, 1), ("i1", 128, None), ("i1", -129, None), ("u1", -1, None), ("i4", 2**31, None),
-    ("i4", 1.5, None), ("i4", 1.0, None), ("u8", 2**64 - 1, 2**64 - 1), ("f4", 3, 3.0), ("f4", True, 1.0), ("f8", 1, 1),
+    ("i8", 2**63, None), ("i8", -(2**63), -(2**63)), ("u8", -1, None), ("i4", 1.5, None), ("i4", 1.0, None),
+    ("u8", 2**64 - 1, 2**64 - 1), ("f4", 3, 3.0), ("f4", True, 1.0), ("f8", 1, 1),
     ("c8", 2, 2 + 0j), ("c8", 1j, 1j), ("f4", 1j, None), ("?", True, True), ("?", 1, None),
     (ml_dtypes.bfloat16, 1.5, 1.5), (ml_dtypes.int4, 7, 7), (ml_dtypes.int4, 8, None), (ml_dtypes.uint4, 15, 15),
 ]  # fmt: skip

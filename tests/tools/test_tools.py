@@ -342,6 +342,13 @@ def test_wrong_usage_is_2(cyxla, capsys, args):
     assert "usage: cyxla" in capsys.readouterr().err
 
 
+def test_the_package_is_the_command():
+    words = [sys.executable, "-m", "cyxla", "opcodes"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "all-reduce " in done.stdout
+    assert subprocess.run([*words[:3], "unknown"], capture_output=True, check=False).returncode == 2
+
+
 def test_a_reader_that_leaves_is_no_error():
     """As in ``cyxla opcodes | head``."""
     words = [sys.executable, "-m", "cyxla.tools.main", "opcodes"]

@@ -181,7 +181,9 @@ def _cast(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
     """Convert numbers; None if an integer changes its value. Floats are rounded."""
     with np.errstate(all="ignore"):
         cast = array.astype(dtype)
-        fits = _kind(dtype) != "i" or bool((cast.astype(array.dtype) == array).all())
+        fits = _kind(dtype) != "i" or bool(
+            ((cast.astype(array.dtype) == array) & ((cast < 0) == (array < 0))).all()  # 2**63 wraps around and back
+        )
     return cast if fits else None
 
 

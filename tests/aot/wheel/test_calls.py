@@ -337,6 +337,42 @@ def test_objects_are_not_leaked(wheel):
 # --- element types ----------------------------------------------------------------------------------------------------
 
 
+def read(x):
+    return x.reshape(1)
+
+
+NUMBERS = {
+    "?": [True, False], "i1": [5, True, 127, -128], "i4": [7, -(2**31), 2**31 - 1, True], "i8": [2**63 - 1, -3, False],
+    "u4": [2**32 - 1], "u8": [2**64 - 1, 0], "f2": [0.1, 3],
+    "f4": [0.1, 1e300, 3, 2**31 - 1, -(2**40), True, float("nan")],
+    "f8": [0.1, 2**53 + 1, -(2**31), True, float("-inf")], "c8": [0.1, 3, 1 + 2j], "c16": [True, 2**40, 0.1j],
+}  # fmt: skip
+UNFIT = {
+    "?": [1, 0.5, 1j], "i1": [128, 1.0], "i4": [2**31, -(2**31) - 1, 2.0], "i8": [2**63, 1.5],
+    "u4": [-1, 2**32], "u8": [-1, 2**64], "f4": [1j, "1"], "f8": [1j, None],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def numeric(tmp_path_factory):
+    programs = [aot.program(read, ((), d), name=f"read_{np.dtype(d).name}") for d in NUMBERS]
+    return module(tmp_path_factory.mktemp("numeric"), programs)
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_python_numbers(numeric, dtype):
+    """As a program of `cyxla.compile` converts them."""
+    f, compiled = getattr(numeric, f"read_{np.dtype(dtype).name}"), cyxla.compile(read, ((), dtype))
+    for value in NUMBERS[dtype]:
+        assert f(value).tobytes() == compiled(value).tobytes(), value
+        assert f([[value]][0][0]).dtype == np.dtype(dtype)
+    for value in UNFIT.get(dtype, ()):
+        with pytest.raises((TypeError, ValueError)) as wanted:
+            compiled(value)
+        with pytest.raises(TypeError if isinstance(wanted.value, TypeError) else ValueError, match="argument x"):
+            f(value)
+
+
 DTYPES = [
     *map(np.dtype, ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16")),
     *map(np.dtype, (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.int4)),

@@ -359,3 +359,6 @@ def test_texts_of_the_program_are_only_texts(tmp_path):
     result = package.f(np.ones(2))
     assert list(result) == ['quo"te\\', "{x}"]
     assert r'Quotes """ and' in package.f.__doc__
+    stubs = ast.parse(Path(package.__file__).with_suffix(".pyi").read_text())
+    [documented] = [ast.get_docstring(n) for n in stubs.body if isinstance(n, ast.FunctionDef) and n.name == "f"]
+    assert documented.replace("'''", '"""') == inspect.getdoc(package.f)

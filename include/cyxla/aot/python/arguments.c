@@ -174,26 +174,41 @@ static int is_as_declared(PyObject *value, const ArrayType *type) {
   return PyArray_IS_C_CONTIGUOUS(array) && PyArray_ISALIGNED(array) && is_native(array, type) && has_dims(array, type);
 }
 
+/* Store a float if the type is one of floats. */
+static int store_real(double real, const ArrayType *type, Number *number) {
+  if (type->type_num == NPY_DOUBLE)
+    number->real = real;
+  else if (type->type_num == NPY_FLOAT)
+    number->single = (float)real;
+  else
+    return 0;
+  return 1;
+}
+
+/* Store an integer if the type has it; floats take what all of them round alike. */
+static int store_integer(int64_t integer, const ArrayType *type, Number *number) {
+  const int is_small = integer >= INT32_MIN && integer <= INT32_MAX;
+  if (type->type_num == NPY_LONG)
+    number->integer = integer;
+  else if (type->type_num == NPY_INT && is_small)
+    number->small = (int32_t)integer;
+  else
+    return is_small && store_real((double)integer, type, number);
+  return 1;
+}
+
 /* Read a Python number of the most frequent kinds; return false for others, which Python code converts. */
 static int read_number(PyObject *value, const ArrayType *type, Number *number) {
   if (type->rank) return 0;
-  if (PyFloat_CheckExact(value) && type->type_num == NPY_DOUBLE) {
-    number->real = PyFloat_AsDouble(value);
+  if (PyFloat_CheckExact(value)) return store_real(PyFloat_AsDouble(value), type, number);
+  if (PyBool_Check(value) && type->type_num == NPY_BOOL) {
+    number->bytes[0] = value == Py_True;
     return 1;
   }
-  if (!PyLong_CheckExact(value) || (type->type_num != NPY_LONG && type->type_num != NPY_DOUBLE)) return 0;
+  if (!PyLong_CheckExact(value)) return 0;
   int overflow;
   const long long integer = PyLong_AsLongLongAndOverflow(value, &overflow);
-  if (overflow || (integer == -1 && PyErr_Occurred())) {
-    PyErr_Clear();
-    return 0;
-  }
-  if (type->type_num == NPY_DOUBLE && (integer > INT32_MAX || integer < INT32_MIN)) return 0;
-  if (type->type_num == NPY_LONG)
-    number->integer = integer;
-  else
-    number->real = (double)integer;
-  return 1;
+  return !overflow && store_integer(integer, type, number);
 }
 
 /* Read a scalar of NumPy; return false for one of another type, or of a type that another package has defined. */

@@ -31,7 +31,9 @@ enum { RANK0_ARRAY, RANK0_SCALAR, RANK0_PYTHON };
 /* Room for one number. */
 typedef union {
   double real;
+  float single;
   int64_t integer;
+  int32_t small;
   char bytes[32];
 } Number;
 

@@ -80,7 +80,7 @@ def files(
     name : str
         Name of the package.
     programs : sequence of (Program, Signature)
-        Its functions.
+        Functions and their signatures.
     version : str
         Version of the package.
     weights : str

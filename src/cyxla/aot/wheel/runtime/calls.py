@@ -77,9 +77,9 @@ class Function(NamedTuple):
         Raises
         ------
         TypeError
-            Its element type is another, or it is not an array.
+            The element type is another, or it is no array.
         ValueError
-            Its shape is another, or a number does not fit.
+            The shape is another, or a number does not fit.
         """
         argument = self.arguments[number]
         return _convert(value, argument, f"{self.name}(): argument {argument.name}")
@@ -190,7 +190,9 @@ def _cast(array: Any, dtype: np.dtype[Any]) -> Any:
     """Convert numbers; None if an integer changes its value. Floats are rounded."""
     with np.errstate(all="ignore"):
         cast = array.astype(dtype)
-        fits = _kind(dtype) != "i" or bool((cast.astype(array.dtype) == array).all())
+        fits = _kind(dtype) != "i" or bool(
+            ((cast.astype(array.dtype) == array) & ((cast < 0) == (array < 0))).all()  # 2**63 wraps around and back
+        )
     return cast if fits else None
 
 

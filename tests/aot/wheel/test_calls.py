@@ -1,9 +1,13 @@
 """Calls of functions of wheels: arguments of every kind, containers, ``out=``, errors, threads."""
 
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections import namedtuple
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 
 import ml_dtypes
@@ -322,8 +326,6 @@ def test_errors(wheel, call, error, words):
 
 
 def test_objects_are_not_leaked(wheel):
-    import sys
-
     x, y = X.copy(), np.asfortranarray(Y)
     counts = sys.getrefcount(x), sys.getrefcount(y)
     for _ in range(200):
@@ -440,6 +442,43 @@ def test_other_threads_run_meanwhile(wheel):
     assert sum(begin < t < end for t in ticks) >= 3
 
 
+INTERRUPT = """
+import os, signal, sys, threading, time
+import numpy as np
+import PACKAGE as package
+
+def press(seconds):
+    threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+press(0.2)
+begin = time.perf_counter()
+try:
+    package.spin(np.full(1, -1e30))
+except KeyboardInterrupt:
+    print("interrupted", time.perf_counter() - begin < 5)
+presses = []
+signal.signal(signal.SIGINT, lambda *_: presses.append(1))
+press(0.05)
+print(package.spin(np.zeros(1)) >= 1, len(presses))
+signal.signal(signal.SIGINT, signal.default_int_handler)
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(1)
+except KeyboardInterrupt:
+    print("again")
+"""
+
+
+def test_an_interrupt_ends_a_call(wheel):
+    """The second handler raises nothing, so that the call goes on."""
+    folder = Path(wheel.__file__).parents[1]
+    words = [sys.executable, "-c", INTERRUPT.replace("PACKAGE", wheel.__name__)]
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.splitlines() == ["interrupted True", "[ True] 1", "again"], done.stderr
+
+
 @pytest.mark.parametrize("count", [1, 2, 5, 0])
 def test_any_number_of_threads_gives_the_same_bits(wheel, count):
     x = RNG.standard_normal((300, 300))
@@ -452,8 +491,6 @@ def test_any_number_of_threads_gives_the_same_bits(wheel, count):
 
 
 def test_a_forked_process_calls_on(wheel):
-    import os
-
     x = RNG.standard_normal((300, 300))
     want = wheel.many(x)
     child = os.fork()

@@ -2,7 +2,7 @@
  *
  * The file that includes the parts defines
  *
- *   CYX_AOT_FUNCTIONS(X)  X(number, name, its C function, signature and docstring, whether it may run long) for each
+ *   CYX_AOT_FUNCTIONS(X)  X(number, name, its C function, signature and docstring, the length of a call) for each
  *   CYX_AOT_MODULE        name of the module, a string
  *   CYX_AOT_INIT          name of the function that makes it
  *   CYX_AOT_LOAD          function that loads the file of weights, if there is one
@@ -24,6 +24,9 @@
 
 /* Kinds of trees: tuples of the kind, keys or a value, children, and a description for messages. */
 enum { TREE_FIXED, TREE_TUPLE, TREE_LIST, TREE_DICT, TREE_ATTRIBUTES };
+
+/* Lengths of calls: with Python's lock, without it, without it and with interrupts. */
+enum { RUN_SHORT, RUN_LONG, RUN_INTERRUPTIBLE };
 
 /* Kinds of results without dimensions. */
 enum { RANK0_ARRAY, RANK0_SCALAR, RANK0_PYTHON };
@@ -57,7 +60,7 @@ typedef struct {
   const char *name;
   int32_t (*run)(const void *const *args, void *const *results, const cyx_aot_run *run);
   const cyx_aot_info *(*info)(void);
-  int is_long; /* true if other threads of Python may run meanwhile */
+  int length; /* of a call, RUN_SHORT and so on */
   int is_bound;
   int num_parameters, num_args, num_results;
   int is_flat;      /* true if each parameter is one array, and they are in order */

@@ -1,42 +1,7 @@
 /* Calls of functions, and the module that holds them. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "function.h"
-
-static void *take_temporaries(Function *f, int64_t bytes) {
-  void *temp = __atomic_exchange_n(&f->temp, NULL, __ATOMIC_ACQ_REL);
-  return temp || !posix_memalign(&temp, 64, (size_t)bytes) ? temp : NULL;
-}
-
-static void give_temporaries(Function *f, void *temp) { free(__atomic_exchange_n(&f->temp, temp, __ATOMIC_ACQ_REL)); }
-
-/* Set the exception of a failed call. */
-static void set_error(const Function *f, int32_t status, const char *message) {
-  PyObject *none = PyObject_CallMethod(f->slow, "fail", "is", status, message);
-  Py_XDECREF(none);
-  if (!PyErr_Occurred()) PyErr_Format(PyExc_SystemError, "%s() failed with status %d", f->name, status);
-}
-
-static int run_program(Function *f, Call *call) {
-  char message[CYX_AOT_MESSAGE_BYTES] = "";
-  cyx_aot_run run = {.size = sizeof(run), .message = message, .threads = num_threads};
-  const int64_t bytes = f->info()->temp_bytes;
-  if (bytes > SMALL_BYTES && !(run.temp = take_temporaries(f, bytes))) {
-    PyErr_NoMemory();
-    return -1;
-  }
-  int32_t status;
-  if (f->is_long) {
-    Py_BEGIN_ALLOW_THREADS status = f->run(call->data, call->result_data, &run);
-    Py_END_ALLOW_THREADS
-  } else {
-    status = f->run(call->data, call->result_data, &run);
-  }
-  if (run.temp) give_temporaries(f, run.temp);
-  if (status) set_error(f, status, message);
-  return status ? -1 : 0;
-}
 
 static int check_written(const Function *f, const Call *call) {
   PyObject *leaves = PyTuple_New(f->num_args);
@@ -76,11 +41,11 @@ static PyObject *call_function(Function *f, PyObject *const *args, Py_ssize_t na
 
 /* --- the module --- */
 
-#define CYX_DECLARE(number, label, function, text, long_) \
-  {.name = label, .run = function, .info = function##_info, .is_long = long_},
+#define CYX_DECLARE(number, label, function, text, length_) \
+  {.name = label, .run = function, .info = function##_info, .length = length_},
 static Function functions[] = {CYX_AOT_FUNCTIONS(CYX_DECLARE){.name = NULL}};
 
-#define CYX_DEFINE(number, label, function, text, long_)                                                         \
+#define CYX_DEFINE(number, label, function, text, length_)                                                       \
   static PyObject *call_##number(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) { \
     (void)module;                                                                                                \
     return call_function(functions + number, args, nargs, kwnames);                                              \
@@ -126,7 +91,7 @@ static PyObject *bind(PyObject *module, PyObject *args) {
     return NULL;
   Function *f = functions + number;
   const cyx_aot_info *info = f->info();
-  made.name = f->name, made.run = f->run, made.info = f->info, made.is_long = f->is_long;
+  made.name = f->name, made.run = f->run, made.info = f->info, made.length = f->length;
   made.num_parameters = (int)PyTuple_Size(made.names);
   made.num_args = info->num_args, made.num_results = info->num_results;
   if (PyTuple_Size(types) != made.num_args || PyTuple_Size(result_types) != made.num_results ||
@@ -169,7 +134,7 @@ static PyObject *load_weights(PyObject *module, PyObject *path) {
 }
 #endif
 
-#define CYX_METHOD(number, label, function, text, long_) \
+#define CYX_METHOD(number, label, function, text, length_) \
   {label, (PyCFunction)(void (*)(void))call_##number, METH_FASTCALL | METH_KEYWORDS, text},
 static PyMethodDef methods[] = {
     CYX_AOT_FUNCTIONS(CYX_METHOD){"_bind", bind, METH_VARARGS, NULL},

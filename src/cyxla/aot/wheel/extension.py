@@ -24,9 +24,10 @@ from cyxla.xla.hlo import HloModule
 from cyxla.xla.passes.simplify.trip_count import known_trip_count
 from cyxla.xla.service.analysis import cost_analysis
 
-_PARTS: Final = ("function.h", "arguments.c", "results.c", "module.c")
+_PARTS: Final = ("function.h", "arguments.c", "results.c", "runs.c", "module.c")
 _LIMITED_API: Final = (3, 11)
 _RELEASE_GIL_ABOVE: Final = 2000.0  # ns of work; reacquiring the lock may wait for another thread
+_INTERRUPTIBLE_ABOVE: Final = 1e8  # ns
 _NS_OF_OPERATION: Final = 5.0  # an upper bound: exponentials take that long
 _NS_OF_BYTE: Final = 0.25
 
@@ -40,6 +41,7 @@ _MODULE: Final = """/* Functions of the Python module {package}.{extension}. */
 #include "{library}.h"
 #include "cyxla/aot/python/arguments.c"
 #include "cyxla/aot/python/results.c"
+#include "cyxla/aot/python/runs.c"
 #include "cyxla/aot/python/module.c"
 """
 _EXPORTS: Final = f"{{ global: PyInit_{EXTENSION}; local: *; }};\n"
@@ -129,7 +131,7 @@ def _module(
 ) -> str:
     """Return the C text of the functions of a module."""
     rows = [
-        f"  X({k}, {ctext.string(name)}, {p.name}, {ctext.string(_text(p, s, name))}, {int(may_run_long(p.module))})"
+        f"  X({k}, {ctext.string(name)}, {p.name}, {ctext.string(_text(p, s, name))}, {run_length(p.module)})"
         for k, (p, s, name) in enumerate(programs)
     ]
     version = "#define Py_LIMITED_API 0x{:02x}{:02x}0000\n".format(*_LIMITED_API)
@@ -151,14 +153,20 @@ def _text(program: Program, signature: Signature, name: str) -> str:
     return f"{name}({parameters})\n--\n\n{descriptions.docstring(program, signature)}"
 
 
-def may_run_long(module: HloModule) -> bool:
-    """Return True if a call may take so long that other threads of Python should run meanwhile."""
+def run_length(module: HloModule) -> int:
+    """Return how long a call may take, by bounds: 0 for a moment, 1 if other threads of Python should run meanwhile.
+
+    2 is so long that a user may want to interrupt it.
+    """
     cost = cost_analysis(module)
-    if _NS_OF_OPERATION * cost["flops"] + _NS_OF_BYTE * cost["bytes accessed"] > _RELEASE_GIL_ABOVE:
-        return True
-    opaque = ("custom-call", "sort")  # whose operations are not counted, or depend on values
+    nanoseconds = _NS_OF_OPERATION * cost["flops"] + _NS_OF_BYTE * cost["bytes accessed"]
     instructions = [i for c in module.post_order() for i in c.instructions]
-    return any(i.opcode in opaque or (i.opcode == "while" and known_trip_count(i) is None) for i in instructions)
+    if nanoseconds > _INTERRUPTIBLE_ABOVE or any(
+        i.opcode == "while" and known_trip_count(i) is None for i in instructions
+    ):
+        return 2
+    is_counted = all(i.opcode not in ("custom-call", "sort") for i in instructions)
+    return int(nanoseconds > _RELEASE_GIL_ABOVE or not is_counted)
 
 
 def _run(command: Sequence[Any], directory: Path) -> None:

@@ -259,6 +259,7 @@ def test_docstrings_and_signatures(tmp_path):
     assert pickle.loads(pickle.dumps(f)) is f
 
 
+@pytest.mark.slow
 def test_types_for_type_checkers(tmp_path):
     pytest.importorskip("mypy")
     package = module(tmp_path, [aot.program(affine, *AFFINE), aot.program(newton, ((3,), float))], name="typed")

@@ -54,12 +54,13 @@ def test_options_and_platform_of_the_function_hold():
         np.testing.assert_array_equal(executable(X), X + X)
 
 
+@cyxla.jit
 def row(x, i):
     return x[i]
 
 
 def test_compiled_programs_raise_the_errors_of_the_function():
-    lowered = cyxla.jit(row).lower(X, np.int64(0))
+    lowered = row.lower(X, np.int64(0))
     for executable in (lowered.compile(), pickle.loads(pickle.dumps(lowered.compile()))):
         np.testing.assert_array_equal(executable(X, 2), X[2])
         with pytest.raises(IndexError, match="index 3 is out of bounds for axis 0 with size 3"):

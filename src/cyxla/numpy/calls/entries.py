@@ -9,7 +9,7 @@ from weakref import ref
 
 import numpy as np
 
-from cyxla._native.dispatch import CaughtError, Compiled, build, drop_zero_imaginary, with_layout
+from cyxla._native.dispatch import CaughtError, Compiled, Dispatcher, build, drop_zero_imaginary, with_layout
 from cyxla._native.launch import Program
 from cyxla.errors import DeadlineExceededError, InvalidArgumentError, OpError
 from cyxla.numpy.calls.argument_changes import ArgumentChange
@@ -329,7 +329,7 @@ class Source(NamedTuple):
     Attributes
     ----------
     function : callable
-        Function that was traced.
+        Function that was compiled, which may be known by its name alone.
     settings : dict
         Options of `cyxla.jit`.
     specs, named : tuple and dict
@@ -343,7 +343,10 @@ class Source(NamedTuple):
 
 
 def _rebuild(source: Source, bound_arguments: Sequence[Any]) -> Executable:
-    executable: Executable = hooks.jit(source.function, **source.settings).compile(*source.specs, **source.named)
+    function: Any = source.function
+    is_jitted = isinstance(source.function, Dispatcher)
+    plain = function.function if is_jitted else function
+    executable: Executable = hooks.jit(plain, **source.settings).compile(*source.specs, **source.named)
     for arguments in bound_arguments:
         executable = executable.bind(arguments)
     return executable

@@ -573,7 +573,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         lowered = self._lower(call)
 
         def compile_(module: HloModule, options: dict[str, Any]) -> Executable:
-            source = Source(self.function, {**self.settings, **options}, specs, named)
+            source = Source(self, {**self.settings, **options}, specs, named)
             with progress_of(self.name):
                 return self._executable(replace(lowered, module=module), call, source, options)
 
@@ -584,7 +584,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         """Compile for one signature of arrays without containers; takes the arguments of `trace`."""
         call = self._read_specs(specs, named)
         with progress_of(self.name):
-            return self._executable(self._lower(call), call, Source(self.function, self.settings, specs, named))
+            return self._executable(self._lower(call), call, Source(self, self.settings, specs, named))
 
     def _executable(
         self, lowered: Lowered, call: Call, source: Source, options: Mapping[str, Any] = MappingProxyType({})

@@ -7,6 +7,7 @@ from support.random_programs import random_module
 
 import cyxla
 from cyxla import aot
+from cyxla.aot.program import Fixed
 from cyxla.errors import InvalidArgumentError, TraceError, UnimplementedError
 from cyxla.tools.programs import random_value
 
@@ -25,7 +26,7 @@ def test_the_structure_of_functions():
         ("params['w']", "float32", (2,)), ("params['b']", "int64", ()), ("scale", "float64", ()),
     ]  # fmt: skip
     assert made.parameters == ("params", "scale", "flip")
-    assert made.argument_trees == ({"w": 0, "b": 1}, 2, None)
+    assert made.argument_trees == ({"w": 0, "b": 1}, 2, Fixed(False))
     assert made.result_tree == {"a": 0, "b": [1, None, "text"]}
     assert [r.name for r in made.results] == ["result['a']", "result['b'][0]"]
     assert made.rank0[1] == "python"

@@ -58,6 +58,15 @@ class Fixed:
     def __init__(self, value: Any) -> None:
         self.value = value
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fixed) and bool(self.value == other.value)
+
+    def __hash__(self) -> int:
+        return hash(Fixed)
+
+    def __repr__(self) -> str:
+        return f"Fixed({self.value!r})"
+
 
 @dataclass(frozen=True, eq=False)
 class Program:

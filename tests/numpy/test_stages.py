@@ -115,3 +115,17 @@ class Model:
 
 def test_methods():
     np.testing.assert_array_equal(Model().run.lower(X).compile()(X), X * np.float32(3))
+
+
+@cyxla.jit
+def powers(x, count, shape=(2, 2)):
+    return np.stack([x**k for k in range(count)]).reshape(shape)
+
+
+def test_numbers_that_the_function_needs_are_static():
+    """As in calls."""
+    x = np.array([1.0, 2.0])
+    for executable in (powers.lower(x, 2).compile(), powers.compile(x, 2), cyxla.compile(powers, x, 2)):
+        np.testing.assert_array_equal(executable(x), powers(x, 2))
+    assert powers.lower(x, 4, (4, 2)).entry.root.shape.dims == (4, 2)
+    assert powers.trace(((2,), "f4"), 2).module.entry.root.shape.dims == (2, 2)

@@ -259,6 +259,15 @@ def test_docstrings_and_signatures(tmp_path):
     assert pickle.loads(pickle.dumps(f)) is f
 
 
+def test_static_arguments_are_left_out(tmp_path):
+    def powers(x, count, style="tall"):
+        return np.stack([x**k for k in range(count)], 0 if style == "tall" else 1)
+
+    package = module(tmp_path, [aot.program(powers, ((2,), float), 3)], name="fixed")
+    assert str(inspect.signature(package.powers)) == "(x, *, out=None)"
+    np.testing.assert_array_equal(package.powers([2, 3]), [[1, 1], [2, 3], [4, 9]])
+
+
 @pytest.mark.slow
 def test_types_for_type_checkers(tmp_path):
     pytest.importorskip("mypy")

@@ -546,8 +546,16 @@ class Jitted(Dispatcher, Generic[P, R]):
 
     # -- tracing, compiling, cache
 
-    def _read_specs(self, specs: Sequence[Any], named: dict[str, Any]) -> Call:
-        return read_arguments(self._binding(len(specs), tuple(named)), (*specs, *named.values()), specs=True)
+    def _lower_specs(self, specs: Sequence[Any], named: dict[str, Any]) -> tuple[Call, Lowered]:
+        """Trace for one signature; numbers whose values the function needs become static, as in calls."""
+        binding = self._binding(len(specs), tuple(named))
+        while True:
+            call = read_arguments(binding, (*specs, *named.values()), specs=True, needed=self._needed)
+            try:
+                return call, self._lower(call)
+            except (TraceError, UnimplementedError) as error:
+                if not self._becomes_static(call, getattr(error, "needed", None)):
+                    raise
 
     @api_boundary
     def trace(self, *specs: Any, **named: Any) -> Lowered:
@@ -556,21 +564,20 @@ class Jitted(Dispatcher, Generic[P, R]):
         Parameters
         ----------
         *specs, **named
-            Signature: arrays, `cyxla.spec`, or pairs of shape and dtype; static values as they are.
+            Signature: arrays, `cyxla.spec`, or pairs of shape and dtype; static values as they are, and so are numbers
+            whose values the function needs.
         """
-        return self._lower(self._read_specs(specs, named))
+        return self._lower_specs(specs, named)[1]
 
     @api_boundary
     def trace_call(self, *specs: Any, **named: Any) -> tuple[Call, Lowered]:
         """Trace the function; return its arguments as well. Takes the arguments of `trace`."""
-        call = self._read_specs(specs, named)
-        return call, self._lower(call)
+        return self._lower_specs(specs, named)
 
     @api_boundary
     def lower(self, *specs: Any, **named: Any) -> LoweredModule:
         """Return the program in HLO, which compiles itself; takes the arguments of `trace`."""
-        call = self._read_specs(specs, named)
-        lowered = self._lower(call)
+        call, lowered = self._lower_specs(specs, named)
 
         def compile_(module: HloModule, options: dict[str, Any]) -> Executable:
             source = Source(self, {**self.settings, **options}, specs, named)
@@ -582,9 +589,9 @@ class Jitted(Dispatcher, Generic[P, R]):
     @api_boundary
     def compile(self, *specs: Any, **named: Any) -> Executable:
         """Compile for one signature of arrays without containers; takes the arguments of `trace`."""
-        call = self._read_specs(specs, named)
         with progress_of(self.name):
-            return self._executable(self._lower(call), call, Source(self, self.settings, specs, named))
+            call, lowered = self._lower_specs(specs, named)
+            return self._executable(lowered, call, Source(self, self.settings, specs, named))
 
     def _executable(
         self, lowered: Lowered, call: Call, source: Source, options: Mapping[str, Any] = MappingProxyType({})

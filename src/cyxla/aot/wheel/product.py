@@ -18,7 +18,7 @@ from cyxla.aot.wheel.archive import archive, checked_version
 from cyxla.aot.wheel.trees import signature
 from cyxla.errors import InvalidArgumentError
 
-_PREFIX: Final = "cyx_py_"  # of the C names, which may then be those of functions of C
+_PREFIX: Final = "wheel_"  # of the C names, so that those of Python may be those of functions of C
 
 
 class Wheel(NamedTuple):

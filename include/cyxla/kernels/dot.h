@@ -114,13 +114,39 @@ static inline int64_t DOT(row_of)(const DOT_N *s, int64_t tile) {
   return tile * s->height + (tile < s->tall_tiles ? tile : s->tall_tiles);
 }
 
+/* Number of tiles that begin in the first rows. */
+static inline int64_t DOT(tiles_of_rows)(const DOT_N *s, int64_t rows) {
+  DOT_USE_CONSTANTS(s)
+  const int64_t tall = s->height + 1, others = rows - s->tall_tiles * tall;
+  return others > 0 ? s->tall_tiles + (others + s->height - 1) / s->height : (rows + tall - 1) / tall;
+}
+
+/* Number of tiles to compute of a panel: those of a symmetric product that reach above the diagonal. */
+static inline int64_t DOT(tiles_of_panel)(const DOT_N *s, int64_t panel) {
+  DOT_USE_CONSTANTS(s)
+  const int64_t rows = (panel + 1) * s->width;
+  return s->symmetric && rows < s->m ? DOT(tiles_of_rows)(s, rows) : s->tiles;
+}
+
+/* Copy blocks of rows of symmetric products from above the diagonals to below them. */
+static __attribute__((noinline)) void DOT(mirror)(const DOT_N *s, void *const *bufs, int64_t begin, int64_t end) {
+  DOT_USE_CONSTANTS(s)
+  const int64_t size = 16, blocks = (s->m + size - 1) / size;
+  for (int64_t u = begin; u < end; ++u) {
+    DOT_E *const out = (DOT_E *)bufs[s->out] + u / blocks * s->m * s->m;
+    const int64_t row = u % blocks * size, stop = row + size < s->m ? row + size : s->m;
+    for (int64_t column = 0; column <= row; column += size)
+      for (int64_t r = row; r < stop; ++r) {
+        const int64_t last = column + size < r ? column + size : r;
+        for (int64_t c = column; c < last; ++c) out[r * s->m + c] = out[c * s->m + r];
+      }
+  }
+}
+
 #if DOT_LIVE
 /* Number of tiles that reach into the live rows. */
 static inline int64_t DOT(live_tiles)(const DOT_N *s, void *const *bufs) {
-  DOT_USE_CONSTANTS(s)
-  const int64_t rows = DOT(live_rows)(bufs), tall = s->height + 1;
-  const int64_t others = rows - s->tall_tiles * tall;
-  return others > 0 ? s->tall_tiles + (others + s->height - 1) / s->height : (rows + tall - 1) / tall;
+  return DOT(tiles_of_rows)(s, DOT(live_rows)(bufs));
 }
 
 /* Number of ranges that the live tiles of a panel are cut into. */
@@ -155,7 +181,8 @@ static inline void DOT(unit)(const DOT_N *s, void *const *bufs, DOT_ELEMENT *sto
 #else
   const int64_t range = u % s->ranges, panel = u / s->ranges % s->panels, batch = u / (s->ranges * s->panels);
   const int64_t last = panel == s->panels - 1, blocked = s->k_block < s->k;
-  const int64_t from = range * s->tiles / s->ranges, to = (range + 1) * s->tiles / s->ranges;
+  const int64_t tiles = DOT(tiles_of_panel)(s, panel);
+  const int64_t from = range * tiles / s->ranges, to = (range + 1) * tiles / s->ranges;
 #endif
   const int64_t row = batch * s->m + DOT(row_of)(s, from), column = panel * s->width;
   const DOT_E *const left = (const DOT_E *)bufs[s->left] + batch * s->left_batch_stride;
@@ -257,7 +284,8 @@ static void DOT(unit)(const DOT_N *s, DOT_TILE *block, void *const *bufs, DOT_EL
   const int64_t groups = (s->panels + s->group_panels - 1) / s->group_panels;
   const int64_t start = group % groups * s->group_panels, batch = group / groups;
   const int64_t stop = start + s->group_panels < s->panels ? start + s->group_panels : s->panels;
-  const int64_t from = range * s->tiles / ranges, to = (range + 1) * s->tiles / ranges;
+  const int64_t tiles = DOT(tiles_of_panel)(s, stop - 1);
+  const int64_t from = range * tiles / ranges, to = (range + 1) * tiles / ranges;
   const DOT_E *const left = (const DOT_E *)bufs[s->left] + batch * s->left_batch_stride;
   const DOT_E *const right = (const DOT_E *)bufs[s->right] + batch * s->right_batch_stride + start * s->panel_stride;
   DOT_E *const result = (DOT_E *)bufs[s->out] + batch * s->m * s->n + start * s->width;
@@ -272,8 +300,11 @@ static void DOT(unit)(const DOT_N *s, DOT_TILE *block, void *const *bufs, DOT_EL
     block->adds = k > 0;
     for (int64_t t = from; t < to; t += s->strip_tiles) {
       const int64_t end = t + s->strip_tiles < to ? t + s->strip_tiles : to;
-      for (int64_t p = 0; p < stop - start; ++p) DOT(panel)
-      (s, block, start + p, left + k * s->left_k_stride, b + p * step, result + p * s->width, t, end, prefetched);
+      for (int64_t p = 0; p < stop - start; ++p) {
+        const int64_t needed = DOT(tiles_of_panel)(s, start + p), last = end < needed ? end : needed;
+        DOT(panel)
+        (s, block, start + p, left + k * s->left_k_stride, b + p * step, result + p * s->width, t, last, prefetched);
+      }
     }
     k += s->k_block;
   } while (k < s->k);
@@ -284,6 +315,10 @@ static void DOT(unit)(const DOT_N *s, DOT_TILE *block, void *const *bufs, DOT_EL
 static inline __attribute__((always_inline)) cyx_status DOT(run)(const DOT_N *s, void *const *bufs, int64_t begin,
                                                                  int64_t end, const DOT_AFTER_F *after) {
   DOT_USE_CONSTANTS(s)
+  if (s->symmetric && *(const int64_t *)bufs[s->symmetric]) {
+    DOT(mirror)(s, bufs, begin * s->mirrored / s->tasks, end * s->mirrored / s->tasks);
+    return CYX_OK;
+  }
 #if DOT_CONSTANT
   DOT_ELEMENT store[DOT_PACKED_ELEMENTS] __attribute__((aligned(64))),
       local[DOT_SUM_ELEMENTS] __attribute__((aligned(64)));

@@ -15,7 +15,7 @@ from cyxla.xla.cpu.dot.inner_products import InnerProducts, runs_along_k
 from cyxla.xla.cpu.dot.live_products import LiveProduct
 from cyxla.xla.cpu.dot.parameters import ROWS
 from cyxla.xla.cpu.dot.plain import check_plain, plain_dot
-from cyxla.xla.cpu.dot.product import Output, Product, panel_width
+from cyxla.xla.cpu.dot.product import Output, Product, is_symmetric, panel_width
 from cyxla.xla.cpu.dot.row_combination import RowCombination, is_row_combination
 from cyxla.xla.cpu.dot.tiles import TiledProduct
 from cyxla.xla.cpu.emitters import emits_group, fusible
@@ -54,7 +54,8 @@ def dot(group: Group) -> Step:
     live = LiveProduct.of(group, epilogue.arrays)
     if product.n == 1 and product.m > 1:
         product, live, left, right = product.swapped, live.swapped, right, left
-    return epilogue.step(_select_kernel(product)(product, Output(epilogue, left, right), live).kernel())
+    output = Output(epilogue, left, right, is_symmetric(ins))
+    return epilogue.step(_select_kernel(product)(product, output, live).kernel())
 
 
 def stops_early(ins: Instruction) -> bool:

@@ -31,6 +31,7 @@ DOT = ParameterStruct((
     "ranges", "tail_ranges", "tail_groups",  # units of a group of panels; the last `tail_groups` have `tail_ranges`
     "prefetch", "prefetch_every", "prefetch_lines", "prefetch_stride", "prefetch_start", "prefetch_tile",
     "out_stride",  # between rows of the stored sums
+    "symmetric", "mirrored",  # index of the phase, blocks of rows to copy below the diagonal; 0 if not symmetric
     "epilogue", "sums",  # epilogue: 0 none, 1 on each tile, 2 on the elements `sums` of a unit after all blocks of k
 ))  # fmt: skip
 #: Sizes of ``dot_tile.h``: steps through the contracted dimension, whether sums are added to those of an earlier block,

@@ -11,7 +11,8 @@ from cyxla.xla.cpu.c.isa_levels import VECTOR_BITS
 from cyxla.xla.cpu.c.target import isa_level
 from cyxla.xla.cpu.dot.parameters import ROWS
 from cyxla.xla.cpu.kernel import cost, machine, prebuilt_calls
-from cyxla.xla.cpu.kernel.kernel import Kernel
+from cyxla.xla.cpu.kernel.kernel import Kernel, Value
+from cyxla.xla.cpu.kernel.values import resolve
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.passes.expand.dot import DotDims, has_packed_rhs, merged_stride
@@ -80,6 +81,25 @@ def _strides(shape: Shape, parts: tuple[tuple[int, ...], ...]) -> tuple[int, int
     return first, second, third
 
 
+def is_symmetric(ins: Instruction) -> bool:
+    """Return True if the operands of a dot are a matrix and its transpose: equal sums have the same terms in order."""
+    d = DotDims.of(ins)
+    left = _source(ins.operands[0], (d.lhs_batch, d.lhs_free, d.lhs_contracting))
+    return left == _source(ins.operands[1], (d.rhs_batch, d.rhs_free, d.rhs_contracting))
+
+
+def _source(
+    operand: Instruction, parts: tuple[tuple[int, ...], ...]
+) -> tuple[Value, tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """Return the array that an operand is a transpose of, its sizes, and the parts of its dimensions there."""
+    source, sizes = resolve(operand), operand.shape.dims
+    while source.instruction.opcode == "transpose" and source.shape.dims == sizes:  # not reshaped since
+        permutation, (operand,) = source.instruction.attrs["dimensions"], source.instruction.operands
+        parts = tuple(tuple(permutation[d] for d in part) for part in parts)
+        source, sizes = resolve(operand), operand.shape.dims
+    return source, sizes, parts
+
+
 @dataclass
 class Output:
     """Buffer indices of a kernel's operands, and the destination of its sums."""
@@ -87,6 +107,7 @@ class Output:
     epilogue: Epilogue
     left: int
     right: int
+    symmetric: bool = False  # True if the result of the contraction is
 
     @property
     def is_direct(self) -> bool:

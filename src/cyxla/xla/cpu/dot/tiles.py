@@ -10,6 +10,8 @@ from the L1 cache, or if the lines that they lie in do not fit there. Long contr
 left operand too large for the caches goes by in slabs of rows, each past all panels; or the prebuilt kernel packs
 some panels at a time, so that the operand is read less often.
 
+Of a matrix times its own transpose, tiles below the diagonal are left out; a second phase copies the rest there.
+
 The C is in ``include/cyxla/kernels/{dot,dot_tile}.h``; `TiledProduct` chooses the numbers. Each element is a sum of
 chains of fused multiply-adds in the order of the contracted dimension; their length depends on the sizes of the product
 alone, so that tiles and threads do not change the bits.
@@ -39,6 +41,9 @@ MIN_SLAB_ROWS = 64  # rows that share a packed panel
 STACK_BYTES = 2 * machine.L1_BYTES  # limit on the sums on a thread's stack
 CACHED_BYTES = machine.L2_BYTES  # panels of larger operands are prefetched
 MIN_PREFETCH_ROWS = 8  # rows of a panel between two prefetches, if sizes arrive at run time
+MIN_SYMMETRIC_NS = 20_000  # of a product, half of which is computed, then copied
+MIN_SYMMETRIC_DEPTH, MIN_SYMMETRIC_PANELS = 96, 4
+MIRRORED_ROWS = 16  # rows of a block that is copied, as in ``dot.h``
 TASK_PANELS = 4  # panels of a task, one of which is prefetched while another is used
 #: Cost of a panel by its number of vectors, in vectors of the best tile.
 _PANEL_COST = {1: 1.7, 2: 2.1, 3: 3.0, 4: 4.0}
@@ -87,6 +92,9 @@ class TiledProduct:
         self.panels = max(1, -(-p.n // self.width))
         self.last = p.n - (self.panels - 1) * self.width  # columns of the last panel
         self.last_vectors = max(1, -(-self.last // self.lanes))
+        self.symmetric = self._is_symmetric()
+        if self.symmetric:
+            self.ns /= 2
         self._split_rows()
         if not p.m:
             self.live = LiveProduct()
@@ -97,7 +105,7 @@ class TiledProduct:
         if self.packs_all and self._is_prebuilt():
             panel_bytes = max(1, self.k_block) * self.width * self.itemsize
             grouped = group_panels(p.batch, self.panels, self.tiles, panel_bytes)
-        if grouped is None and not self.live:
+        if grouped is None and not self.live and not self.symmetric:
             self.p = p = split_into_slabs(p)
             self._split_rows()
         self.packs_last = not p.panel and (self.packs_all or p.rhs[2] != 1 or self.last % self.lanes != 0)
@@ -114,6 +122,12 @@ class TiledProduct:
         rows = 1 if self.p.m == 1 else tile_rows().get(self.vectors, 1)
         self.tiles = max(1, -(-self.p.m // rows))
         self.height, self.tall_tiles = divmod(self.p.m, self.tiles)
+
+    def _is_symmetric(self) -> bool:
+        """Return True if half of the result is computed, then copied: it is symmetric to the bit, and large."""
+        p, output = self.p, self.output
+        is_large = p.ns >= MIN_SYMMETRIC_NS and p.k >= MIN_SYMMETRIC_DEPTH and self.panels >= MIN_SYMMETRIC_PANELS
+        return output.symmetric and is_large and not p.panel and not self.live and output.epilogue.is_uniform
 
     def _is_prebuilt(self) -> bool:
         """Return True if a prebuilt kernel computes it: without epilogue, not short, a left operand in rows or columns.
@@ -178,9 +192,8 @@ class TiledProduct:
     def kernel(self) -> Kernel:
         """Return the kernel, prebuilt or written."""
         if self._is_prebuilt():
-            prebuilt = self.output.prebuilt(
-                "dot_tiles", lambda: DOT.numbers(self._values()), Kernel("", self.tasks, self.ns, kind=KernelKind.DOT)
-            )
+            template = Kernel("", self.tasks, self.ns, kind=KernelKind.DOT, phases=1 + self.symmetric)
+            prebuilt = self.output.prebuilt("dot_tiles", lambda: DOT.numbers(self._values()), template)
             if prebuilt is not None:
                 return prebuilt
         return self._generate()
@@ -189,6 +202,11 @@ class TiledProduct:
     def _scratch(self) -> int:
         """Scratch for the sums of all tasks, in bytes."""
         return 0 if self.sums_on_stack else self.tasks * self.sums_bytes
+
+    @property
+    def _phase(self) -> int:
+        """Index of the buffer with the number of the phase."""
+        return self.output.scratch + (self._scratch > 0)
 
     def _values(self) -> dict[str, int]:
         """Return the parameters of the kernel."""
@@ -205,6 +223,8 @@ class TiledProduct:
             "group_panels": partition.group_panels,
             "strip_tiles": STRIP_TILES if partition.group_panels > 1 else max(1, self.tiles),
             "ranges": partition.ranges, "tail_ranges": partition.tail_ranges, "tail_groups": partition.tail_groups,
+            "symmetric": self._phase if self.symmetric else 0,
+            "mirrored": p.batch * -(-p.m // MIRRORED_ROWS) if self.symmetric else 0,
             "out_stride": self.out_stride, "epilogue": self._epilogue_place, "sums": self.sums_bytes // self.itemsize,
             **self._prefetch_values(),
         }  # fmt: skip
@@ -268,7 +288,7 @@ class TiledProduct:
             c.line(f"static const KERNEL_after_function KERNEL_after[2] = {{{', '.join(after)}}};")
         with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
             c.line(f"return KERNEL_run(&KERNEL_constants, bufs, begin, end, {'KERNEL_after' if after else '0'});")
-        kernel = Kernel(c.text(), self.tasks, self.ns, self._scratch, KernelKind.DOT)
+        kernel = Kernel(c.text(), self.tasks, self.ns, self._scratch, KernelKind.DOT, phases=1 + self.symmetric)
         return self.live.with_short_work(kernel, (self.p.batch, self.p.m, self.p.n, self.p.k)) if self.live else kernel
 
     def _panel_tiles(self, values: dict[str, int], *, last: bool) -> list[TileText | None]:

@@ -83,6 +83,15 @@ class Epilogue:
         traffic_ns = sum(cost.memory_ns(v.shape.nbytes) for v in (*extra_reads, *self.writes[1:]))
         return cost.element_ns(fused) * self.root.shape.size + traffic_ns
 
+    @property
+    def is_uniform(self) -> bool:
+        """True if equal results give equal elements of the only output, of equal size."""
+        if self.is_empty:
+            return True
+        (first, *others), size = self.writes, self.root.shape.dtype.itemsize
+        varies = any(not form.is_constant for node in self.box.nodes for form in node.forms)
+        return not others and not varies and first.shape.dtype.itemsize == size
+
     def step(self, kernel: Kernel) -> Step:
         """Return the step of the kernel: its buffers are `reads`, then `writes`."""
         if not self.is_empty:

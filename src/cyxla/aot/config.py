@@ -50,11 +50,11 @@ class Feed:
     id : TensorId or str
         The tensor.
     shape : tuple of int, optional
-        Its sizes, which a compilation needs.
+        Sizes of the tensor, which a compilation needs.
     name : str
         Name of the argument; by default that of the node.
     type : DataType, optional
-        Its type, which has to be that of the graph.
+        Type of the tensor, which has to be that of the graph.
     """
 
     id: TensorId | str
@@ -84,9 +84,9 @@ class Variable:
     name : str
         Name of the argument; by default that of the node.
     shape : tuple of int, optional
-        Its sizes; by default those of the node.
+        Sizes of the variable; by default those of the node.
     type : DataType, optional
-        Its type, which has to be that of the node.
+        Type of the variable, which has to be that of the node.
     readonly : bool
         True for an error if the graph assigns it.
     """

@@ -48,7 +48,7 @@ def text(name: str, programs: Sequence[Program], *, in_file: bool, cxx: str = ""
     name : str
         Name of the library.
     programs : sequence of Program
-        Its programs.
+        Programs of the library.
     in_file : bool
         Whether the weights are in a file.
     cxx : str

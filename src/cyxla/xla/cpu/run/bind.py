@@ -73,7 +73,7 @@ def split(
     optimized : HloModule
         Program after the passes.
     options : CompileOptions
-        Its options.
+        Options of the program.
     fixed : mapping of int to arrays
         Fixed arguments by parameter.
     compile : callable

@@ -21,7 +21,8 @@ NOT_DIFFERENTIATED = {
         "BlockLSTM", "BlockLSTMV2", "GRUBlockCell", "LSTMBlockCell",
     ),
     "fused from several ops after gradients are taken": (
-        "_FusedBatchNormEx", "_FusedConv2D", "_FusedDepthwiseConv2dNative", "_FusedMatMul",
+        "FusedPadConv2D", "FusedResizeAndPadConv2D", "_FusedBatchNormEx", "_FusedConv2D", "_FusedDepthwiseConv2dNative",
+        "_FusedMatMul",
     ),
     "a first gradient whose own slope has no closed form": ("IgammaGradA", "RandomGammaGrad"),
     "a first gradient of which no second one is defined": (

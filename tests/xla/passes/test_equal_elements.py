@@ -210,3 +210,28 @@ def test_merged_state_is_not_carried() -> None:
     simplification.run(module)
     (outer,) = [ins for ins in module.entry.instructions if ins.opcode == "while"]
     assert len(outer.shape.elements) == 2
+
+
+EFFECTS = """HloModule m
+yes { s = (f32[8], f32[8]) parameter(0) a = f32[8] get-tuple-element(s), index=0 b = f32[8] get-tuple-element(s), index=1
+  c = f32[8] custom-call(a), custom_call_target="effect", custom_call_has_side_effect=true
+  ROOT t = (f32[8], f32[8]) tuple(c, b) }
+no { ROOT s = (f32[8], f32[8]) parameter(0) }
+ENTRY e {
+  x = f32[8] parameter(0)
+  p = pred[] PREDICATE
+  s = (f32[8], f32[8]) tuple(x, x)
+  w = (f32[8], f32[8]) conditional(p, s, s), true_computation=yes, false_computation=no
+  ROOT r = f32[8] get-tuple-element(w), index=INDEX
+}"""
+
+
+@pytest.mark.parametrize("predicate", ["parameter(1)", "constant(true)"])
+@pytest.mark.parametrize("index", ["0", "1"])
+def test_side_effects_of_branches_happen_once(predicate: str, index: str) -> None:
+    module = parse_module(EFFECTS.replace("PREDICATE", predicate).replace("INDEX", index))
+    simplification.run(module)
+    module.verify()
+    reached = [ins for c in module.post_order() for ins in c.instructions]
+    assert sum(ins.opcode == "custom-call" for ins in reached) == 1
+    assert sum(ins.opcode == "conditional" for ins in reached) == (predicate == "parameter(1)")

@@ -28,8 +28,9 @@ from typing import Final
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo import Computation, HloModule, Instruction
 from cyxla.xla.passes.engine.clone import copy_body, copy_instruction
+from cyxla.xla.passes.engine.observer import replace
 from cyxla.xla.passes.engine.pattern import uniform_value
-from cyxla.xla.passes.engine.rewrite_helpers import Writer, rewrite_each
+from cyxla.xla.passes.engine.rewrite_helpers import Writer
 
 MAX_INSTRUCTIONS: Final = 8  # of a branch that is computed unconditionally
 MAX_ELEMENTS: Final = 64  # of its largest array
@@ -40,7 +41,17 @@ _FREE: Final = frozenset(
 
 def run(module: HloModule) -> bool:
     """Replace conditionals that need no control flow."""
-    return rewrite_each(module, {"conditional": _simplify})
+    changed = False
+    for computation in module.post_order():
+        for ins in [i for i in computation.instructions if i.opcode == "conditional"]:
+            new = _simplify(ins)
+            if new is None:
+                continue
+            replace(ins, new, _simplify)
+            if ins.has_side_effect:  # which `dce` would keep
+                computation.remove(ins)
+            changed = True
+    return changed
 
 
 def _simplify(ins: Instruction) -> Instruction | None:

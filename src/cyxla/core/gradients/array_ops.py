@@ -202,6 +202,6 @@ def constant_grad(op: Any, dy: Tensor) -> Tensor:
 
 no_gradient(
     "BroadcastArgs", "BroadcastGradientArgs", "Const", "Empty", "Fact", "ImmutableConst", "InvertPermutation",
-    "ListDiff", "LowerBound", "Placeholder", "PlaceholderV2", "Rank", "Shape", "ShapeN", "Size", "StopGradient", "ToBool",
-    "Unique", "UniqueV2", "UniqueWithCounts", "UpperBound", "Where",
+    "ListDiff", "LowerBound", "Placeholder", "PlaceholderV2", "Rank", "Shape", "ShapeN", "Size", "StopGradient",
+    "ToBool", "Unique", "UniqueV2", "UniqueWithCounts", "UpperBound", "Where",
 )  # fmt: skip

@@ -73,3 +73,19 @@ def test_programs_that_numpy_cannot_stand_for_are_evaluated(options):
         print("evaluated instruction by instruction" in function.explain())
     """)
     assert lines == ["True", "True"]
+
+
+@pytest.mark.parametrize("function, by_numpy", [
+    ("np.sort(y)", True), ("np.argmax(y)", True), ("y.argmin(axis=1)", True), ("y @ y.T", True),
+    ("np.tanh(y @ y.T)", False), ("y.max()", False), ("y.cumsum()", False),
+])  # fmt: skip
+def test_numpy_serves_what_it_computes_sooner(function, by_numpy):
+    """Sorts, indices of extremes and single products are faster in NumPy than in prebuilt kernels."""
+    lines = run(f"""
+        y = np.sin(np.arange(20_000.0)).reshape(100, 200)
+        function = cyxla.jit(lambda y: {function})
+        got, want = function(y), (lambda y: {function})(y)
+        print(np.allclose(got, want), type(got) is type(want), got.dtype == want.dtype)
+        print("NumPy is faster" in function.explain())
+    """)
+    assert lines == ["True True True", str(by_numpy)]

@@ -32,6 +32,11 @@ _PREBUILT: Final = frozenset({
     "dot", "convolution", "fft", "sort", "topk",
 })  # fmt: skip
 _LONGEST: Final = 100
+#: Opcodes that cost nothing, or little beside any other.
+_FREE: Final = frozenset({
+    "parameter", "constant", "iota", "broadcast", "tuple", "get-tuple-element", "reshape", "bitcast", "copy", "slice",
+    "transpose", "convert",
+})  # fmt: skip
 
 
 def without_compiler(module: HloModule, options: CompileOptions, *, warn: bool = True) -> Executable:
@@ -49,7 +54,22 @@ def without_compiler(module: HloModule, options: CompileOptions, *, warn: bool =
     executable = _steps(module, options) or _kernels(module, options)
     if executable is None and warn:
         _warn()
+    if executable is not None and _is_faster_in_numpy(module):
+        executable.missing = UnimplementedError(f"{NO_COMPILER}, and NumPy is faster than the prebuilt kernels")
     return executable or UncompiledExecutable(module, options)
+
+
+def _is_faster_in_numpy(module: HloModule) -> bool:
+    """Return whether NumPy's own functions are faster: for sorts, indices of extremes, and single products."""
+    costly = [i for i in module.entry.instructions if i.opcode not in _FREE]
+    is_product = len(costly) == 1 and costly[0].opcode == "dot"
+    return is_product or any(i.opcode == "sort" or _finds_index(i) for i in costly)
+
+
+def _finds_index(ins: Instruction) -> bool:
+    """Return whether a reduction finds the first index of a condition, as that of an extreme is found."""
+    selected = ins.operands[0] if ins.opcode == "reduce" else None
+    return selected is not None and selected.opcode == "select" and any(o.opcode == "iota" for o in selected.operands)
 
 
 def _steps(module: HloModule, options: CompileOptions) -> PrebuiltExecutable | None:

@@ -86,6 +86,6 @@ def test_numpy_serves_what_it_computes_sooner(function, by_numpy):
         function = cyxla.jit(lambda y: {function})
         got, want = function(y), (lambda y: {function})(y)
         print(np.allclose(got, want), type(got) is type(want), got.dtype == want.dtype)
-        print("NumPy is faster" in function.explain())
+        print("NumPy runs the function" in function.explain())
     """)
     assert lines == ["True True True", str(by_numpy)]

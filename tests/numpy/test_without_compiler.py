@@ -77,7 +77,7 @@ def test_programs_that_numpy_cannot_stand_for_are_evaluated(options):
 
 @pytest.mark.parametrize("function, by_numpy", [
     ("np.sort(y)", True), ("np.argmax(y)", True), ("y.argmin(axis=1)", True), ("y @ y.T", True),
-    ("np.tanh(y @ y.T)", False), ("y.max()", False), ("y.cumsum()", False),
+    ("np.tanh(y)", False), ("y.max()", False), ("y.cumsum()", False),
 ])  # fmt: skip
 def test_numpy_serves_what_it_computes_sooner(function, by_numpy):
     """Sorts, indices of extremes and single products are faster in NumPy than in prebuilt kernels."""

@@ -7,13 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from cyxla.errors import InvalidArgumentError
 from cyxla.xla.hlo import HloModule
-from cyxla.xla.service.analysis import cost_analysis
-from cyxla.xla.stablehlo import write_stablehlo
 
 if TYPE_CHECKING:
     from cyxla.xla.service import Executable
-
-_WRITERS: dict[str, Callable[[HloModule], str]] = {"hlo": HloModule.to_text, "stablehlo": lambda m: write_stablehlo(m)}
 
 
 class LoweredModule(HloModule):
@@ -61,10 +57,16 @@ class LoweredModule(HloModule):
         dialect : str
             ``"hlo"`` or ``"stablehlo"``.
         """
-        if dialect not in _WRITERS:
-            raise InvalidArgumentError(f"as_text: unknown dialect {dialect!r}", hint=f"use {' or '.join(_WRITERS)}")
-        return _WRITERS[dialect](self)
+        if dialect == "hlo":
+            return self.to_text()
+        if dialect != "stablehlo":
+            raise InvalidArgumentError(f"as_text: unknown dialect {dialect!r}", hint="use hlo or stablehlo")
+        from cyxla.xla.stablehlo import write_stablehlo  # few programs are written in it
+
+        return write_stablehlo(self)
 
     def cost_analysis(self) -> dict[str, float]:
         """Return the number of arithmetic operations (``"flops"``) and of ``"bytes accessed"``, before optimisation."""
+        from cyxla.xla.service.analysis import cost_analysis  # few programs are analysed
+
         return cost_analysis(self)

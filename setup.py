@@ -1,7 +1,9 @@
 """Build the compiled modules; everything else about the project stands in pyproject.toml."""
 
 import compileall
+import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -93,20 +95,28 @@ class BuildKernels(build_ext):
             compiler = self.compiler.compiler_so[:1]
             said = subprocess.run([*compiler, "--version"], capture_output=True, text=True, check=True).stdout
             files = library_writer().write(Path("build/kernels"), "clang" if "clang" in said else "gcc")
+            state = said.encode() + b"".join(header.read_bytes() for header in sorted(Path("include").rglob("*.h")))
             with ThreadPoolExecutor(os.cpu_count()) as pool:
-                ext.extra_objects = list(pool.map(lambda file: made(compiler, *file), files))
+                ext.extra_objects = list(pool.map(lambda file: compiled(compiler, *file, state), files))
             ext.depends = [*ext.depends, *ext.extra_objects]
         super().build_extension(ext)
 
 
-def made(compiler: list[str], source: Path, flags: tuple[str, ...]) -> str:
-    """Compile a file unless that was done with these flags; the object's name."""
-    made, note = source.with_suffix(".o"), source.with_suffix(".flags")
-    command = [*compiler, *flags, "-c", str(source), "-o", str(made)]
-    noted = note.read_text() if note.exists() and made.exists() else ""
-    if noted != " ".join(command) or made.stat().st_mtime < source.stat().st_mtime:
-        subprocess.run(command, check=True)
-        note.write_text(" ".join(command))
+def compiled(compiler: list[str], source: Path, flags: tuple[str, ...], state: bytes) -> str:
+    """Compile a file into the folder of objects, unless one of the same text, flags, headers and compiler is there.
+
+    CYXLA_OBJECTS names the folder, which several checkouts may share.
+    """
+    command = [*compiler, *flags, "-c", str(source)]
+    folder = Path(os.environ.get("CYXLA_OBJECTS", "build/objects"))
+    digest = hashlib.sha256(b"\0".join([" ".join(command).encode(), source.read_bytes(), state])).hexdigest()
+    kept, made = folder / f"{digest}.o", source.with_suffix(".o")
+    if not kept.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        subprocess.run([*command, "-o", str(made)], check=True)
+        shutil.copyfile(made, unfinished := kept.with_suffix(f".{os.getpid()}"))
+        unfinished.replace(kept)
+    shutil.copyfile(kept, made)
     return str(made)
 
 

@@ -291,7 +291,7 @@ def test_unchecked_indices_have_no_checks():
 
 
 def lowered(function):
-    (entry,) = function._entries.values()
+    (entry,) = function.programs.entries.values()
     return entry.lowered
 
 

@@ -371,7 +371,7 @@ def test_hidden_arrays_are_not_copied():
         f(float(k))
         f.wait()
         assert big[3] == k
-    (entry,) = f._entries.values()
+    (entry,) = f.programs.entries.values()
     assert entry.executable.memory["temporaries"] < big.nbytes
 
 

@@ -183,7 +183,7 @@ def test_arguments_of_other_orders_are_not_copied():
     traced = jit(lambda x, y: (x @ y).T + 1)
     x, y = array((1, 0), (300, 200)), array((0, 1), (200, 100))
     np.testing.assert_allclose(traced(x, y), (x @ y).T + 1)
-    (entry,) = traced._entries.values()
+    (entry,) = traced.programs.entries.values()
     assert [p.shape.dims for p in entry.lowered.module.entry.parameters] == [(200, 300), (200, 100)]
 
 

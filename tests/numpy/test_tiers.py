@@ -36,7 +36,7 @@ def wave(x, y):
 
 def tiers(f):
     """Return the tier of each signature of a function."""
-    return [entry.executable.tier for entry in f._entries.values()]
+    return [entry.executable.tier for entry in f.programs.entries.values()]
 
 
 @pytest.fixture
@@ -163,7 +163,7 @@ def test_unreachable_functions_are_not_compiled(native_gate, monkeypatch):
     kept, gone = cyxla.jit(wave), cyxla.jit(wave)
     kept(X, Y)  # blocks the next job
     gone(X, Y)
-    job = next(iter(gone._entries.values())).job
+    job = next(iter(gone.programs.entries.values())).job
     del gone
     native_gate.set()
     assert job.wait(60)
@@ -238,7 +238,7 @@ def run(rest, tmp_path, **env):
 
 
 def test_process_exit_leaves_no_files(tmp_path):
-    done = run("print(next(iter(f._entries.values())).executable.tier)", tmp_path)
+    done = run("print(next(iter(f.programs.entries.values())).executable.tier)", tmp_path)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "kernels\n")
     assert not list(tmp_path.iterdir())
 
@@ -248,7 +248,7 @@ def test_process_exit_finishes_running_jobs(tmp_path):
     temporary.mkdir()
     for tier in ("kernels", "native"):
         done = run(
-            "print(next(iter(f._entries.values())).executable.tier)", temporary, CYXLA_CACHE="1",
+            "print(next(iter(f.programs.entries.values())).executable.tier)", temporary, CYXLA_CACHE="1",
             CYXLA_CACHE_DIR=str(folder),
         )  # fmt: skip
         assert (done.returncode, done.stderr, done.stdout) == (0, "", f"{tier}\n")
@@ -262,7 +262,8 @@ for k in range(4):
         same = f(x).tobytes() == first
         if k % 2:
             f.wait(60)
-            same = same and next(iter(f._entries.values())).executable.tier == "native" and f(x).tobytes() == first
+            entry = next(iter(f.programs.entries.values()))
+            same = same and entry.executable.tier == "native" and f(x).tobytes() == first
         g = cyxla.jit(lambda x: x - 1.0)
         same = same and (g(x) == x - 1.0).all()
         g.wait(60)

@@ -117,7 +117,7 @@ def instructions(function, *arrays):
     """Return the number of instructions of a traced function."""
     jitted = jit(function, platform="interpreter")
     jitted(*arrays)
-    (entry,) = jitted._entries.values()
+    (entry,) = jitted.programs.entries.values()
     return len(entry.lowered.module.entry.instructions)
 
 

@@ -235,7 +235,7 @@ def test_written_in_place_without_a_copy():
     x = np.zeros(1 << 16)
     touch(x, 1.0)
     touch.wait()
-    (entry,) = touch._entries.values()
+    (entry,) = touch.programs.entries.values()
     assert entry.executable.memory["donated"] == x.nbytes
     assert entry.executable.memory["temporaries"] < x.nbytes
     for k in range(3):

@@ -30,6 +30,7 @@ cdef extern from "Python.h":
     ctypedef PyObject *(*vectorcallfunc)(PyObject *, PyObject *const *, size_t, PyObject *) noexcept
     Py_ssize_t PyVectorcall_NARGS(size_t) noexcept
     PyObject *PyVectorcall_Call(PyObject *, PyObject *, PyObject *) noexcept
+    object PyObject_Vectorcall(object, PyObject *const *, size_t, PyObject *)
     unsigned long Py_TPFLAGS_HAVE_VECTORCALL
     PyTypeObject *Py_TYPE(PyObject *) noexcept
     Py_hash_t PyObject_Hash(PyObject *) noexcept
@@ -228,9 +229,11 @@ cdef class Compiled:
         True if the result goes through ``finish``, which changes objects from outside.
     plain : bool
         True if no program runs, but ``call_plainly`` of the dispatcher.
+    direct : callable, optional
+        Function that is called with the arguments as they are passed, in place of ``call_plainly``.
     """
 
-    cdef readonly object executable
+    cdef readonly object executable, direct
     cdef readonly tuple plan, input_axes, layouts, spectra
     cdef readonly bint fails, finishes, plain
     cdef readonly tuple writes
@@ -246,9 +249,10 @@ cdef class Compiled:
 
     def __init__(
         self, executable, tuple plan, bint fails, bytes rank0, tuple input_axes=None, tuple layouts=None,
-        tuple spectra=None, tuple writes=(), bint finishes=False, bint plain=False,
+        tuple spectra=None, tuple writes=(), bint finishes=False, bint plain=False, direct=None,
     ):
-        self.writes, self.finishes, self.plain, self.n_writes = writes, finishes, plain, len(writes)
+        self.writes, self.finishes, self.n_writes = writes, finishes, len(writes)
+        self.plain, self.direct = plain, direct
         self.written = <Py_ssize_t *> PyMem_Calloc(len(writes) + 1, sizeof(Py_ssize_t))
         if self.written == NULL:
             raise MemoryError
@@ -1164,6 +1168,8 @@ cdef class Dispatcher:
         self.clock += 1
         compiled.stamp = self.clock
         try:
+            if compiled.direct is not None:
+                return PyObject_Vectorcall(compiled.direct, args, nargs, kwnames)
             if compiled.plain or (compiled.n_writes and not compiled.may_write(inputs, signature.inputs)):
                 return self.call_plainly(
                     compiled, passed_values(args, nargs, kwnames), () if kwnames == NULL else <tuple> kwnames

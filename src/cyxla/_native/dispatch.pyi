@@ -66,6 +66,7 @@ class Compiled:
     writes: tuple[int, ...]
     finishes: bool
     plain: bool
+    direct: Callable[..., Any] | None
     stamp: int
     def __init__(
         self,
@@ -79,6 +80,7 @@ class Compiled:
         writes: tuple[int, ...] = (),
         finishes: bool = False,
         plain: bool = False,
+        direct: Callable[..., Any] | None = None,
     ) -> None: ...
     def use(self, executable: Any) -> None: ...
     def check_writes(self, leaves: list[Any]) -> bool: ...

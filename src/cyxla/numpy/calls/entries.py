@@ -306,12 +306,14 @@ class PlainEntry(Compiled):
     ----------
     reason : OpError
         Error for which it cannot be compiled.
+    direct : callable, optional
+        The function, if it takes the arguments of calls as they are passed.
     """
 
     guards = NO_GUARDS
 
-    def __init__(self, reason: OpError) -> None:
-        super().__init__(None, (_LEAF,), False, b"", plain=True)
+    def __init__(self, reason: OpError, direct: Callable[..., Any] | None = None) -> None:
+        super().__init__(None, (_LEAF,), False, b"", plain=True, direct=direct)
         self.reason = reason
         self.seconds = 0.0
 

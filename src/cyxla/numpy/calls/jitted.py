@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial, update_wrapper
-from threading import RLock
 from time import perf_counter
 from types import MappingProxyType
 from typing import (
@@ -16,7 +14,6 @@ from typing import (
     Any,
     Concatenate,
     Generic,
-    NamedTuple,
     ParamSpec,
     TypeAlias,
     TypeVar,
@@ -47,13 +44,13 @@ from cyxla.numpy.calls.disabling import disable_jit, is_disabled, needs_python
 from cyxla.numpy.calls.entries import Entry, PlainEntry, Source, TracedExecutable
 from cyxla.numpy.calls.jit_options import OPTIONS_OF_OTHERS, JitOptions
 from cyxla.numpy.calls.lowering import BOUNDS, Environment, Lowered, OpenSizes, lower
+from cyxla.numpy.calls.program_cache import CacheInfo, ProgramCache
 from cyxla.numpy.calls.receivers import inlined_argument, is_receiver, receiver_of, receiver_value
 from cyxla.numpy.calls.recompilation import WARN_AFTER, warn_recompilation
 from cyxla.numpy.calls.shared_memory import SameArrays, run_on_copy
 from cyxla.numpy.calls.signatures import Call, read_arguments
 from cyxla.numpy.calls.stages import LoweredModule
 from cyxla.numpy.rewriting.functions import rewritten
-from cyxla.numpy.state.guards import Guards
 from cyxla.numpy.state.snapshot import changing_nothing
 from cyxla.numpy.tracing import handlers as _handlers
 from cyxla.numpy.tracing.api_boundary import api_boundary
@@ -76,9 +73,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CacheInfo", "Jitted", "jit"]
 _ = _functions, _methods, _protocols, _platforms, _handlers  # imported to register functions, operators and platforms
-MAX_ENTRIES = 256  # greatest number of signatures of a function that stay compiled
 TRIES = 2  # signatures that are traced in vain, before NumPy runs a function on machines that cannot compile it
-MAX_VARIANTS = 16  # programs of a signature that differ in values from outside
 AnyEntry: TypeAlias = "Entry | PlainEntry | SizedEntry"
 _UNSUPPORTED_FUNCTIONS = (
     (inspect.iscoroutinefunction, "an async function", "jit a plain function, and call it with call_async"),
@@ -127,27 +122,6 @@ class UnsupportedArgument(Exception):  # noqa: N818 - no error, but a reason to 
         self.error = error
 
 
-class CacheInfo(NamedTuple):
-    """Statistics of a function's cache.
-
-    Attributes
-    ----------
-    hits : int
-        Number of calls whose program was in the cache.
-    misses : int
-        Number of calls that compiled their program.
-    entries : int
-        Number of cached programs.
-    seconds : float
-        Time spent on tracing and compiling, in seconds.
-    """
-
-    hits: int
-    misses: int
-    entries: int
-    seconds: float
-
-
 class Jitted(Dispatcher, Generic[P, R]):
     """Function that is traced and compiled once for each signature of its arguments; see `cyxla.jit`."""
 
@@ -178,17 +152,14 @@ class Jitted(Dispatcher, Generic[P, R]):
         self._donate = StaticNames("donate", donate, self._signature)
         self.set_static(*self._static.flags(), frozenset(self._static.names))
         self._bindings: dict[Any, Binding] = {}
-        self._entries: dict[Any, Entry | PlainEntry] = {}  # by the key of a call, and the number of the guards
-        self._guards: dict[Any, list[Guards]] = {}  # of the programs that depend on values from outside
-        self._compile_locks: dict[Any, RLock] = {}
+        self.programs = ProgramCache()
         self._lock = new_lock()
-        self._slow_hits = self._misses = 0
-        self._seconds = 0.0
-        self._recent_calls: list[Call] = []
+        self._slow_hits = 0
         self._needed: frozenset[str] = frozenset()
         self._needed_outside: frozenset[str] = frozenset()
         self._numbers: dict[str, Any] = {}  # from outside, by expression; see `OutsideValues`
         self._warned: set[str] = set()
+        self._has_warned_of_misses = False
         self._any_size = AnySizePrograms(sizes)
         self._same_arrays = SameArrays()
         self._missing: list[OpError] = []  # what this machine lacks, for each signature that it cannot compile
@@ -329,8 +300,9 @@ class Jitted(Dispatcher, Generic[P, R]):
     def _plain_entry(self, call: Call, error: OpError) -> PlainEntry:
         """Return the entry of a signature that cannot be compiled."""
         self._fall_back(error)
-        entry = PlainEntry(error)
-        self._add_entry((*call.key, None), entry, call)
+        entry = PlainEntry(error, self._direct_function(call))
+        self.programs.add(call, entry, self)
+        self._warn_of_misses()
         return entry
 
     def _fall_back(self, error: OpError) -> None:
@@ -366,7 +338,7 @@ class Jitted(Dispatcher, Generic[P, R]):
 
     def _entry(self, call: Call) -> AnyEntry:
         """Return the compiled program of a call: the exact one, one for any size, or a new one."""
-        entry = self._find_entry(call)
+        entry = self.programs.find(call)
         if entry is not None:
             self._slow_hits += 1
             return entry
@@ -377,13 +349,6 @@ class Jitted(Dispatcher, Generic[P, R]):
             return self._exact_entry(call)
         return SizedEntry(*found, partial(self._replace, call.without_arrays()))
 
-    def _find_entry(self, call: Call) -> Entry | PlainEntry | None:
-        """Return the entry of a call with the values from outside as they are; None if there is none."""
-        for guards in self._guards.get(call.key, ()):
-            if guards.fetch(call.passed) is not None:
-                return self._entries.get((*call.key, guards.number))
-        return self._entries.get((*call.key, None))
-
     def _replace(self, call: Call, sized: SizedEntry) -> tuple[Entry | PlainEntry, list[Any]]:
         """Return the exact program of a call for which one for any size fails, and use it from now on."""
         self.forget(sized)
@@ -392,18 +357,22 @@ class Jitted(Dispatcher, Generic[P, R]):
         return entry, entry.guards.fetch(call.passed) or []
 
     def _exact_entry(self, call: Call) -> Entry | PlainEntry:
-        key = call.key
-        with self._compile_lock(key):
-            entry = self._find_entry(call)
-            if entry is None:
-                entry = self._new_entry(call)
-                self._add_entry((*key, self._add_guards(key, entry.guards)), entry, call)
+        entry = self.programs.find_or_make(call, partial(self._new_entry, call), self)
+        self._warn_of_misses()
         return entry
+
+    def _warn_of_misses(self) -> None:
+        """Warn once when many calls have compiled a program."""
+        if self._has_warned_of_misses or self.programs.misses < WARN_AFTER or self._is_uncompiled():
+            return
+        self._has_warned_of_misses = True
+        warn_recompilation(self.name, self.programs.recent_calls, self._any_size.reason)
 
     def _new_entry(self, call: Call) -> Entry | PlainEntry:
         """Return a compiled entry, or one of the function itself, which is faster than an evaluated program."""
-        if len(self._missing) >= TRIES or (self._misses >= WARN_AFTER and self._is_uncompiled()):
-            return PlainEntry(self._missing[0] if self._missing else UnimplementedError("no compiler was found"))
+        if len(self._missing) >= TRIES or (self.programs.misses >= WARN_AFTER and self._is_uncompiled()):
+            reason = self._missing[0] if self._missing else UnimplementedError("no compiler was found")
+            return PlainEntry(reason, self._direct_function(call))
         started = perf_counter()
         with progress_of(self.name):
             entry = self._compile_tiered(self._lower(call, keep_order=True, guarded=True), call)
@@ -413,7 +382,11 @@ class Jitted(Dispatcher, Generic[P, R]):
             return entry
         with self._lock:
             self._missing.append(missing)
-        return PlainEntry(missing)
+        return PlainEntry(missing, self._direct_function(call))
+
+    def _direct_function(self, call: Call) -> Callable[..., Any] | None:
+        """Return the function if it takes the arguments of a call as they are passed, without receivers or `out`."""
+        return None if self._takes_self or call.receivers or call.binding.out is not None else self.function
 
     def _is_uncompiled(self) -> bool:
         """Return True if no code is generated for the function, and NumPy may run it."""
@@ -427,29 +400,6 @@ class Jitted(Dispatcher, Generic[P, R]):
     def _fallback(self) -> str:
         return self.fallback or str(config.get("FALLBACK"))
 
-    def _add_guards(self, key: Any, guards: Guards) -> int | None:
-        """Add the guards of a program, and return their number; None if it depends on nothing from outside."""
-        if not guards.rows:
-            return None
-        with self._lock:
-            variants = self._guards.setdefault(key, [])
-            variants.append(guards)
-            dropped = variants.pop(0) if len(variants) > MAX_VARIANTS else None
-            entry = None if dropped is None else self._entries.pop((*key, dropped.number), None)
-        if entry is not None:
-            self.forget(entry)
-        return guards.number
-
-    @contextmanager
-    def _compile_lock(self, key: Any) -> Iterator[None]:
-        """Hold the lock of a signature, so that other threads do not compile the same."""
-        with self._lock:
-            lock = self._compile_locks.setdefault(key, new_lock())
-        with lock:
-            yield
-        with self._lock:
-            self._compile_locks.pop(key, None)
-
     def _compile_any_size(self, call: Call, open_sizes: OpenSizes) -> Entry | None:
         """Trace and compile for any size of some dimensions; return None if arrays of the program are too large."""
         started = perf_counter()
@@ -462,9 +412,7 @@ class Jitted(Dispatcher, Generic[P, R]):
                 return None
             entry = self._compile_tiered(lowered, call)
         entry.seconds = perf_counter() - started
-        with self._lock:
-            self._misses += 1
-            self._seconds += entry.seconds
+        self.programs.count(entry.seconds)
         return entry
 
     def _compile_tiered(self, lowered: Lowered, call: Call) -> Entry:
@@ -517,23 +465,6 @@ class Jitted(Dispatcher, Generic[P, R]):
             if not isinstance(call.leaves[k], (int, float, complex, np.generic)) and k not in lowered.writes
         ]
         return {**self.options, "donate": tuple(numbers)}
-
-    def _add_entry(self, key: Any, entry: Entry | PlainEntry, call: Call) -> None:
-        with self._lock:
-            self._misses += 1
-            self._seconds += entry.seconds
-            entry.stamp = self.clock
-            self._entries[key] = entry
-            if len(self._entries) > MAX_ENTRIES:
-                self._drop_oldest(entry)
-            self._recent_calls = [*self._recent_calls[1 - WARN_AFTER :], call.without_arrays()]
-            warn = self._misses == WARN_AFTER
-        if warn and not self._is_uncompiled():
-            warn_recompilation(self.name, self._recent_calls, self._any_size.reason)
-
-    def _drop_oldest(self, new_entry: Entry | PlainEntry) -> None:
-        oldest = min((k for k, e in self._entries.items() if e is not new_entry), key=lambda k: self._entries[k].stamp)
-        self.forget(self._entries.pop(oldest))
 
     @overload
     def __get__(self, instance: None, owner: type) -> Jitted[P, R]: ...
@@ -612,10 +543,11 @@ class Jitted(Dispatcher, Generic[P, R]):
         *specs, **named
             Signature as in `trace`; all compiled ones by default.
         """
-        if specs or named or not self._entries:
+        if specs or named or not self.programs.entries:
             return self.compile(*specs, **named).explain()
         texts = [
-            f"{self.name}({', '.join(map(str, key[2]))})\n{entry.explain()}" for key, entry in self._entries.items()
+            f"{self.name}({', '.join(map(str, key[2]))})\n{entry.explain()}"
+            for key, entry in self.programs.entries.items()
         ]
         texts += [
             f"{self.name}({', '.join(map(str, entry.executable.inputs))}), for any size up to these\n{entry.explain()}"
@@ -638,9 +570,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         OpError
             Native code could not be compiled.
         """
-        with self._lock:
-            entries = list(self._entries.values())
-        for entry in [*entries, *self._any_size.entries]:
+        for entry in [*self.programs.all_entries(), *self._any_size.entries]:
             entry.wait(timeout)
 
     def call_async(self, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -659,17 +589,16 @@ class Jitted(Dispatcher, Generic[P, R]):
 
     def cache_info(self) -> CacheInfo:
         """Return the statistics of the cache."""
-        return CacheInfo(self.hits + self._slow_hits, self._misses, len(self._entries), self._seconds)
+        programs = self.programs
+        return CacheInfo(self.hits + self._slow_hits, programs.misses, len(programs.entries), programs.seconds)
 
     def clear(self) -> None:
         """Drop all compiled programs."""
         with self._lock:
-            self._entries.clear()
-            self._guards.clear()
+            self.programs.clear()
             self._any_size.clear()
             self._missing.clear()
             self.forget()
-            self._recent_calls = []
 
     def __repr__(self) -> str:
         return f"<cyxla.jit of {self.function!r}, platform {self.platform}>"

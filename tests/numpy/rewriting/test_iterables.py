@@ -108,7 +108,7 @@ def many_iterations(n):
 
 
 def many_operations(x):
-    return np.array([np.sin(x[k]) * k + x[-k] for k in range(len(x))])
+    return np.array([np.sin(x[k]) * k + x[-k] for k in range(len(x)) if k >= 0])
 
 
 def long_list(values):

@@ -20,6 +20,7 @@ from cyxla.numpy.rewriting.python_functions.texts import METHODS, formatted, joi
 from cyxla.numpy.rewriting.scopes import is_user_function
 from cyxla.numpy.rewriting.unbound import Unbound
 from cyxla.numpy.state.scope import Scope
+from cyxla.numpy.tracing.stacked_list import StackedList
 from cyxla.numpy.tracing.texts import TracedText
 from cyxla.numpy.tracing.trace import depth, require_current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, value_of
@@ -131,6 +132,18 @@ class Hooks:
                 "an exception that leaves a branch on a traced condition cannot be handled", where=user_line()
             )
 
+    def append(self, loop: ForLoop, values: Any, value: Any) -> None:
+        """Call ``values.append(value)`` in the body of a loop that does not use the list otherwise."""
+        if isinstance(values, StackedList):
+            loop.append(values, value)
+        else:
+            self.call(values.append)(value)
+
+    @staticmethod
+    def new_list(values: list[Any]) -> list[Any]:
+        """Return a new list to which loops append."""
+        return StackedList.of(values) if type(values) is list else values
+
     # -- expressions
 
     @staticmethod
@@ -178,6 +191,20 @@ class Hooks:
 
     formatted, joined, percent = staticmethod(formatted), staticmethod(joined), staticmethod(percent)
 
+    @staticmethod
+    def comprehension(iterable: Any, element: Callable[..., Any], count: int | None = None) -> list[Any]:
+        """Return the list of the elements for all values, each unpacked into a number of arguments if it is given."""
+        from cyxla.numpy.rewriting.comprehensions import comprehension
+
+        return comprehension(iterable, element if count is None else _unpacking(element, count))
+
+    @staticmethod
+    def flattened(lists: list[Any]) -> list[Any]:
+        """Return the list that a comprehension with several `for` makes of the lists of its inner ones."""
+        from cyxla.numpy.rewriting.comprehensions import flattened
+
+        return flattened(lists)
+
     # -- calls
 
     def call(self, function: Any) -> Any:
@@ -202,6 +229,19 @@ class Hooks:
 
 
 _CONTAINERS = (list, dict, set, deque)
+
+
+def _unpacking(element: Callable[..., Any], count: int) -> Callable[[Any], Any]:
+    """Return a function of a value for one of its parts."""
+
+    def of_value(value: Any) -> Any:
+        parts = tuple(value)
+        if len(parts) != count:
+            few = f"not enough values to unpack (expected {count}, got {len(parts)})"
+            raise ValueError(few if len(parts) < count else f"too many values to unpack (expected {count})")
+        return element(*parts)
+
+    return of_value
 
 
 def _settled(test: Any) -> Any:

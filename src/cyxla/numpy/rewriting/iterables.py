@@ -15,6 +15,7 @@ from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.sized_array import SizedArray
+from cyxla.numpy.tracing.stacked_list import StackedList
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, traced, value_of
 
 _np: Any = np  # its functions dispatch to this package
@@ -286,7 +287,7 @@ def _is_source(value: Any) -> bool:
 
 _SOURCES = (
     range, TracedRange, Zipped, Enumerated, Indices, Combinations, Backwards, Repeated, TracedArray, SizedArray,
-    np.ndarray,
+    StackedList, np.ndarray,
 )  # fmt: skip
 
 
@@ -300,6 +301,8 @@ def source_of(value: Any) -> Source | None:
         return _source_of_array(value)
     if isinstance(value, SizedArray):
         return Source(value.shape[0], lambda n: value[n], int(value.data.shape[0]))
+    if isinstance(value, StackedList) and (stacks := value.stacks) is not None:
+        return Source(len(value), lambda n: value.elements.build(stacks, n), len(value))
     if isinstance(value, Enumerated):
         inner = source_of(value.values)
         return inner and Source(inner.length, lambda n: (n + value.start, inner.element(n)), inner.bound)

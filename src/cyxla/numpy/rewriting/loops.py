@@ -23,11 +23,13 @@ from cyxla.numpy.rewriting.plans import Peel, Plan, Repeat, Unsuitable, Variable
 from cyxla.numpy.rewriting.python_functions.choices import truth
 from cyxla.numpy.rewriting.python_state import PythonState
 from cyxla.numpy.rewriting.recordings import Recording
+from cyxla.numpy.rewriting.stacks import Appends, roots_of
 from cyxla.numpy.rewriting.unrolling import ITERATIONS_OF_A_PASS, Unrolling, count_iterations
 from cyxla.numpy.tracing.bodies import Body, inline, record_body
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.promotion import dtype_of
+from cyxla.numpy.tracing.stacked_list import StackedList
 from cyxla.numpy.tracing.trace import current, require_current, resumed
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, traced, value_of
 from cyxla.xla.hlo.builder import XlaOp
@@ -62,6 +64,8 @@ class Loop(ABC):
         self.failure: str = ""
         self.unrolling = Unrolling()
         self._snapshot: PythonState | None = None
+        self._appends = Appends()
+        self._arrays_before: list[tuple[TracedArray, XlaOp]] = []
 
     # -- calls of rewritten functions
 
@@ -80,6 +84,8 @@ class Loop(ABC):
         count_iterations(require_current(), ITERATIONS_OF_A_PASS)
         self._raised_before = len(require_current().program.raised)
         self.recording = Recording(self.variables, self.plan, self.entry, self._can_peel)
+        self._appends.guard(True)
+        self._arrays_before = [(r, r.op) for r in roots_of(self.recording.state)] if self._appends else []
         self._begin_pass(self.recording)
         return self.recording.state
 
@@ -99,8 +105,21 @@ class Loop(ABC):
         """Give up the pass in which an exception was raised; return False for one of the program itself."""
         if self.recording is None or isinstance(error, _Interruptions):
             return False
-        self._give_up(error)
+        if isinstance(error, Unsuitable):
+            self._decide(error)
+        else:
+            self._give_up(error)
         return True
+
+    def append(self, values: StackedList, value: Any) -> None:
+        """Append a value to a list that the body does not use otherwise."""
+        if self.recording is None:
+            values.append(value)
+        else:
+            self._append(values, value)
+
+    def _append(self, values: StackedList, value: Any) -> None:
+        raise Unsuitable("it appends to a list, and its number of iterations is unknown")
 
     def result(self, state: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the values of the variables after the loop, given those of Python's variables."""
@@ -139,7 +158,12 @@ class Loop(ABC):
     def _finish_pass(self, recording: Recording, state: tuple[Any, ...]) -> None:
         if self._snapshot is not None and self._snapshot.is_changed():
             raise Unsuitable("its body changes a list, a dict, an object or a value from outside")
-        if recording.finish(state):
+        self._appends.check(self._arrays_before, state)
+        new = self._appends.take_new()
+        if new:
+            self._retry(recording)
+            self.plan.add_written([array for stacks in new for array in stacks.make()])
+        elif recording.finish(state):
             self._emit(recording)
         elif self._passes >= MOST_PASSES:
             raise Unsuitable("the types of its state do not settle")
@@ -147,6 +171,7 @@ class Loop(ABC):
             self._retry(recording)
 
     def _retry(self, recording: Recording) -> None:
+        self._appends.guard(False)
         recording.part.close()
         self.recording = None
         self._restore()
@@ -161,6 +186,7 @@ class Loop(ABC):
         recording = self.recording
         assert recording is not None
         self._retry(recording)
+        self._appends = Appends()  # their number changes
         if isinstance(decision, Repeat):
             self.plan.period = decision.period
             self._repeat()
@@ -286,10 +312,18 @@ class ForLoop(Loop):
         if self.recording is None:
             return known
         assert self._source is not None
-        number: Any = traced(self._number, int)
-        if self.plan.period > 1:
-            number = number * self.plan.period + self._sub
+        number = self._recorded_number()
         return self._source.element(number + self._first if self._first else number)
+
+    def _recorded_number(self) -> Any:
+        """Return the number of the iteration that is being recorded, without those before the loop of the program."""
+        number: Any = traced(self._number, int)
+        return number if self.plan.period == 1 else number * self.plan.period + self._sub
+
+    def _append(self, values: StackedList, value: Any) -> None:
+        if not self._is_counted:
+            super()._append(values, value)
+        self._appends.add(values, value, self._recorded_number(), self._source.length - self._first)  # type: ignore[union-attr]
 
     def enter(self, state: tuple[Any, ...], stored: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
         """Begin an iteration or a pass; those behind the first of a pass go on with its state."""
@@ -335,14 +369,19 @@ class ForLoop(Loop):
     # -- the loop of the program
 
     def _emit(self, recording: Recording) -> None:
+        self._appends.guard(False)
         if self._is_short(recording):
             self.recording = None
             self._restore()
             self._unroll("")
             return
+        if self._appends and recording.flags:
+            self._decide(Unsuitable("it appends to a list, and may end early"))
+            return
         self.recording, self._is_done = None, True
         if self._is_counted and not recording.flags:
             self._state = self._emit_counted(recording)
+            self._appends.finish()
         else:
             if require_current().program.gradients:
                 self._restore()

@@ -82,6 +82,15 @@ def has_own(body: Sequence[ast.stmt], kinds: tuple[type[ast.AST], ...]) -> bool:
     return any(isinstance(n, kinds) for n in _own_nodes(body))
 
 
+def appended_list(statement: ast.stmt) -> str | None:
+    """Return the name of the list of ``name.append(value)``; None for other statements."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords or isinstance(call.args[0], ast.Starred):
+        return None
+    is_append = isinstance(call.func, ast.Attribute) and call.func.attr == "append"
+    return call.func.value.id if is_append and isinstance(call.func.value, ast.Name) else None  # type: ignore[attr-defined]
+
+
 class Liveness:
     """Names that are live around each branch and loop of a function without jumps.
 

@@ -22,6 +22,7 @@ from cyxla.numpy.state.outside import OutsideValues
 from cyxla.numpy.state.scope import outside_values
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.trace import is_internal, user_line
+from cyxla.numpy.tracing.traced_array import LazyList
 
 _MOST_OBJECTS: Final = 10_000
 _CONTAINERS: Final = (list, dict, set, deque)
@@ -194,6 +195,8 @@ def _of_cell(cell: CellType) -> list[Any]:
 
 def contents_of(value: Any) -> Contents:
     """Return what a container, an object or a cell holds."""
+    if isinstance(value, LazyList) and not value.is_guarded:
+        value.materialize()
     if isinstance(value, list):
         return list(list.__iter__(value))
     if isinstance(value, dict):

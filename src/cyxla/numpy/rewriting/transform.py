@@ -8,12 +8,21 @@ from typing import Any, cast
 
 from cyxla.numpy.rewriting import build
 from cyxla.numpy.rewriting.jumps import RETURNED, VALUE, remove_jumps
-from cyxla.numpy.rewriting.names import Liveness, Names, bound_names, has_own, outer_names, parameter_names
+from cyxla.numpy.rewriting.names import (
+    Liveness,
+    Names,
+    appended_list,
+    bound_names,
+    has_own,
+    outer_names,
+    parameter_names,
+)
 from cyxla.numpy.rewriting.scopes import NameOrigins, Origin, is_called, root_of
 
 _GENERATORS = (ast.Yield, ast.YieldFrom, ast.Await)
 _IDENTITY = (ast.Is, ast.IsNot)
 _MEMBERSHIP = {ast.In: "contains", ast.NotIn: "lacks"}
+_TAKING_ALL = (sum, max, min, list, tuple, sorted)
 _TESTS_OF_PYTHON = ("isinstance", "issubclass", "callable", "hasattr")
 
 
@@ -34,6 +43,8 @@ class Transformer(ast.NodeTransformer):
         self._liveness: Liveness | None = None
         self._outer: Names = frozenset()
         self._kept: set[str] = set()  # names that a branch or loop hands over
+        self._grown: Names = frozenset()  # lists that loops append to
+        self._appends: dict[ast.stmt, str] = {}  # drivers of the loops that append
 
     # -- functions
 
@@ -44,6 +55,11 @@ class Transformer(ast.NodeTransformer):
         self._outer = frozenset(n for n in outer_names(node.body) if self.scope.origin(n) is not Origin.OWN)
         body = remove_jumps(node.body)
         self._liveness = Liveness(body)
+        self._grown = frozenset(
+            n for s in body for part in ast.walk(s) if isinstance(part, ast.For)
+            for n in map(appended_list, part.body) if n is not None and n not in self._outer
+            and self.scope.origin(n) is Origin.OWN
+        )  # fmt: skip
         statements = self._block(body)
         declarations = [s for s in statements if isinstance(s, (ast.Global, ast.Nonlocal))]
         unbound = sorted(self._kept - parameter_names(node.args))
@@ -151,6 +167,7 @@ class Transformer(ast.NodeTransformer):
         start = build.located(self._assignment(assignment), node.target)
         iterable = self.visit(node.iter)
         stored = self._stored(node.body)
+        self._mark_appends(node, driver)
         made = self._loop(
             node, driver, item, names, live_at_head - targets, stored,
             build.hook("loop", iterable, *self._facts(node, names, live_at_head - targets, live_after)),
@@ -169,6 +186,23 @@ class Transformer(ast.NodeTransformer):
         guarded = ast.If(build.method(build.name(driver), "test", test), self._block(node.body), [])
         made = self._loop(node, driver, item, names, live_at_head, stored, build.hook("while_loop", *facts), [guarded])
         return build.located(made, node)
+
+    def _mark_appends(self, node: ast.For, driver: str) -> None:
+        """Let the driver of a loop append to a list that the loop does not use otherwise."""
+        for statement in node.body:
+            values = appended_list(statement)
+            if values in self._grown and sum(isinstance(n, ast.Name) and n.id == values for n in ast.walk(node)) == 1:
+                self._appends[statement] = driver
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        """Transform an expression whose value is not used."""
+        driver = self._appends.get(node)
+        if driver is None:
+            return self.generic_visit(node)
+        call = cast(ast.Call, node.value)
+        values = build.name(cast(str, appended_list(node)))
+        node.value = build.hook("append", build.name(driver), values, self.visit(call.args[0]))
+        return build.located([node], node)[0]
 
     def _facts(self, node: ast.For | ast.While, names: Sequence[str], head: Names, after: Names) -> list[ast.expr]:
         """Return the names of a loop: all, those read from the iteration before, those read later, those rebound."""
@@ -259,7 +293,12 @@ class Transformer(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         """Transform an assignment."""
+        is_grown = _is_new_list(node.value) and any(
+            isinstance(t, ast.Name) and t.id in self._grown for t in node.targets
+        )
         node.value = self.visit(node.value)
+        if is_grown:
+            node.value = cast(ast.expr, build.located_expr(build.hook("new_list", node.value), node.value))
         return build.located(self._assignment(node), node)
 
     def _assignment(self, node: ast.Assign) -> list[ast.stmt]:
@@ -377,6 +416,9 @@ class Transformer(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Transform a call, unless its function is a library's."""
         original = node.func
+        if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp) and self._takes_all(original):
+            generator = node.args[0]
+            node.args = [ast.copy_location(ast.ListComp(generator.elt, generator.generators), generator)]
         node.args = [self.visit(a) for a in node.args]
         node.keywords = [self.visit(k) for k in node.keywords]
         if not self._is_called(original):
@@ -387,6 +429,13 @@ class Transformer(ast.NodeTransformer):
             _place_behind(new, original)
         node.func = cast(ast.expr, ast.copy_location(wrapped, original))
         return node
+
+    def _takes_all(self, function: ast.expr) -> bool:
+        """Return True for a function of Python that takes all elements of a generator before it returns."""
+        if not isinstance(function, ast.Name) or self.scope.origin(function.id) is Origin.OWN:
+            return False
+        value = self.scope.value(function.id)
+        return any(value is f for f in _TAKING_ALL)
 
     def _callee(self, function: ast.expr) -> ast.expr:
         """Return the function of a call; that of a method is looked up plainly, on the object that it is of."""
@@ -405,6 +454,22 @@ class Transformer(ast.NodeTransformer):
         for attribute in _attributes(function):
             value = getattr(value, attribute, None)
         return is_called(value, self.scope.package)
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
+        """Transform a list comprehension without conditions."""
+        if not _is_simple(node):
+            return self.generic_visit(node)
+        return build.located_expr(self._comprehension(node.elt, node.generators), node)
+
+    def _comprehension(self, element: ast.expr, generators: Sequence[ast.comprehension]) -> ast.expr:
+        first, *others = generators
+        iterable = self.visit(first.iter)
+        inner = self._comprehension(element, others) if others else self.visit(element)
+        names = [n.id for n in _target_names(first.target)]
+        count = [] if isinstance(first.target, ast.Name) else [build.constant(len(names))]
+        parameters = ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])
+        made = build.hook("comprehension", iterable, ast.Lambda(parameters, inner), *count)
+        return build.hook("flattened", made) if others else made
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         """Transform a conditional expression."""
@@ -500,7 +565,27 @@ def _place_behind(new: ast.expr, node: ast.expr) -> None:
     new.col_offset = new.end_col_offset = node.end_col_offset or node.col_offset
 
 
-def _is_super(node: ast.expr) -> bool:
+def _is_new_list(node: ast.expr) -> bool:
+    if not isinstance(node, ast.Call) or node.args or node.keywords:
+        return isinstance(node, ast.List)
+    return isinstance(node.func, ast.Name) and node.func.id == "list"
+
+
+def _is_simple(node: ast.ListComp | ast.GeneratorExp) -> bool:
+    """Return True if a function of each item can make the elements of a comprehension."""
+    has_names = all(
+        not g.ifs and not g.is_async and all(isinstance(n, ast.Name) for n in _target_names(g.target))
+        for g in node.generators
+    )
+    parts = list(ast.walk(node))
+    return has_names and not any(isinstance(n, (*_GENERATORS, ast.NamedExpr)) or _is_super(n) for n in parts)
+
+
+def _target_names(target: ast.expr) -> list[Any]:
+    return target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+
+
+def _is_super(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
 
 

@@ -74,9 +74,15 @@ ARGUMENT = Kind(lambda v: (), lambda v: v.number, lambda v: (), lambda key, part
 _BUILTIN_KINDS: dict[type, Kind] = {type(None): NONE, tuple: TUPLE, list: LIST, dict: DICT}
 
 
-def register_kind(cls: type, kind: Kind) -> None:
-    """Make instances of a class containers of a kind."""
-    _BUILTIN_KINDS[cls] = kind
+_KINDS_BY_INSTANCE: dict[type, Callable[[Any], Kind]] = {}
+
+
+def register_kind(cls: type, kind: Kind | Callable[[Any], Kind]) -> None:
+    """Make instances of a class containers of a kind, or of the kind that a function of an instance tells."""
+    if isinstance(kind, Kind):
+        _BUILTIN_KINDS[cls] = kind
+    else:
+        _KINDS_BY_INSTANCE[cls] = kind
 
 
 def _to_original(value: Any) -> Any:
@@ -91,6 +97,8 @@ def kind_of(value: Any) -> Kind | None:
     kind = _BUILTIN_KINDS.get(type(value))
     if kind is not None:
         return kind
+    if (choose := _KINDS_BY_INSTANCE.get(type(value))) is not None:
+        return choose(value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return NAMED
     if isinstance(value, dict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -498,6 +499,29 @@ def traced(op: XlaOp, weak: type | None = None) -> TracedArray:
     return TracedArray(op, weak)
 
 
+class LazyList(list[Any], ABC):
+    """List whose elements may not be made yet.
+
+    Attributes
+    ----------
+    stacks : list of TracedArray or None
+        Arrays that stand for the elements; None if these are made.
+    is_guarded : bool
+        True while an iteration is recorded that appends to the list.
+    """
+
+    stacks: list[TracedArray] | None = None
+    is_guarded = False
+
+    @abstractmethod
+    def materialize(self) -> None:
+        """Make the elements."""
+
+    @abstractmethod
+    def as_array(self) -> TracedArray:
+        """Return what ``np.array`` makes of the list."""
+
+
 def as_traced(value: Any, dtype: Any = None) -> TracedArray:
     """Convert anything that NumPy accepts as an array to a traced array; lists may hold traced arrays.
 
@@ -508,6 +532,8 @@ def as_traced(value: Any, dtype: Any = None) -> TracedArray:
     """
     if isinstance(value, TracedArray):
         array = value
+    elif isinstance(value, LazyList) and value.stacks is not None:
+        array = value.as_array()
     elif isinstance(value, (list, tuple)) and _contains_traced(value):
         array = _stack_members(value)
     else:
@@ -559,6 +585,8 @@ def require_plain(value: Any, name: str) -> None:
 
 def is_traced(value: Any) -> bool:
     """Return True if a value, or a member of a list, is traced and not known."""
+    if isinstance(value, LazyList) and value.stacks is not None:
+        return True
     if isinstance(value, (list, tuple)):
         return any(map(is_traced, value))
     return isinstance(value, TracedArray) and value.known is None
@@ -594,6 +622,8 @@ def require_sizes(*sizes: Any) -> None:
 
 
 def _contains_traced(values: Any) -> bool:
+    if isinstance(values, LazyList) and values.stacks is not None:
+        return True
     if isinstance(values, (list, tuple)):
         return any(map(_contains_traced, values))
     return isinstance(values, TracedArray)

@@ -11,8 +11,10 @@ from typing import Any, Final
 import numpy as np
 
 from cyxla.errors import TraceError
+from cyxla.numpy.array_methods.number_methods import to_python
 from cyxla.numpy.rewriting.python_functions.choices import select, truth
 from cyxla.numpy.tracing.classes import class_of, is_number
+from cyxla.numpy.tracing.stacked_list import StackedList
 from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, value_of
 
@@ -25,6 +27,19 @@ def _is_long(values: Any) -> bool:
     """Return True for a traced vector that a function of whole arrays reduces."""
     is_vector = isinstance(values, TracedArray) and values.known is None and values.ndim == 1
     return is_vector and len(values) > _MOST_UNROLLED
+
+
+def _whole(values: Any) -> Any:
+    """Return the numbers of a list that a loop of the program made as a vector; other values as they are."""
+    vector = values.as_vector() if isinstance(values, StackedList) else None
+    return values if vector is None else vector
+
+
+def _of_element(value: Any, values: Any) -> Any:
+    """Return a number of the class of the elements of a list that a loop of the program made."""
+    if isinstance(values, StackedList) and isinstance(value, TracedArray) and values.elements.leaves[0].is_python:
+        return to_python(value)
+    return value
 
 
 def _is_traced_number(value: Any) -> bool:
@@ -71,6 +86,8 @@ def _extremum(original: Callable[..., Any], better: Callable[[Any, Any], Any]) -
     def substitute(*args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and not kwargs and _is_long(args[0]) and args[0].dtype.kind in "iuf":
             return getattr(_np, name)(_without_nan(args[0]))
+        if len(args) == 1 and not kwargs and (vector := _whole(args[0])) is not args[0] and vector.dtype.kind in "iuf":
+            return _of_element(getattr(_np, name)(_without_nan(vector)), args[0])
         values = list(args[0]) if len(args) == 1 else list(args)
         key = kwargs.get("key")
         if not values or len(values) == 1 or set(kwargs) - {"key", "default"}:
@@ -91,6 +108,9 @@ def _extremum(original: Callable[..., Any], better: Callable[[Any, Any], Any]) -
 def _sum(values: Any, start: Any = 0) -> Any:
     if _is_long(values) and type(start) is int and not start and values.dtype.kind in "biufc":
         return values.sum()
+    vector = _whole(values)
+    if vector is not values and type(start) is int and not start and vector.dtype.kind in "ifc":
+        return _of_element(vector.sum(), values)
     return sum(values, start)
 
 

@@ -1,0 +1,97 @@
+"""List comprehensions: long ones become loops of the program, which store the elements in arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+from typing import Any
+
+from cyxla.numpy.rewriting.iterables import Source, source_of
+from cyxla.numpy.rewriting.loops import MOST_UNROLLED, ForLoop
+from cyxla.numpy.rewriting.plans import Variables
+from cyxla.numpy.rewriting.stacks import Stacks
+from cyxla.numpy.tracing.stacked_list import Elements, StackedList, structure_of
+from cyxla.numpy.tracing.trace import current
+from cyxla.numpy.tracing.traced_array import TracedArray, is_traced
+
+_NO_VARIABLES = Variables.of((), (), (), (), ())
+
+
+def comprehension(iterable: Any, element: Callable[[Any], Any]) -> list[Any]:
+    """Return ``[element(item) for item in iterable]``.
+
+    Parameters
+    ----------
+    iterable : iterable
+        Values; a loop of the program takes them by number if there are many.
+    element : callable
+        Function from a value to an element of the list.
+    """
+    source = source_of(iterable) if current() is not None else None
+    if source is None or is_traced(source.length) or source.length <= MOST_UNROLLED:
+        return [element(item) for item in iterable]
+    first = element(source.element(0))
+    structure = structure_of(first)
+    if structure is None:
+        return [first, *[element(source.element(k)) for k in range(1, source.length)]]
+    return _Loop(source, element, first, Stacks(*structure, source.length)).run()
+
+
+def flattened(lists: list[Any]) -> list[Any]:
+    """Return the elements of the lists of a list."""
+    if isinstance(lists, StackedList) and lists.stacks is not None:
+        inner = lists.elements.tree.key
+        if isinstance(inner, Elements):
+            stacks = [_merged(s) for s in lists.stacks]
+            return StackedList(stacks, inner._replace(length=inner.length * lists.elements.length))
+    return list(chain.from_iterable(lists))
+
+
+def _merged(stack: TracedArray) -> TracedArray:
+    return stack.reshape((stack.shape[0] * stack.shape[1], *stack.shape[2:]))  # type: ignore[no-any-return]
+
+
+class _Loop:
+    """Loop that makes a list.
+
+    Parameters
+    ----------
+    source : Source
+        Values that the elements are made of.
+    element : callable
+        Function from a value to an element.
+    first : object
+        First element.
+    stacks : Stacks
+        Arrays for all elements.
+    """
+
+    def __init__(self, source: Source, element: Callable[[Any], Any], first: Any, stacks: Stacks) -> None:
+        self._source, self._element, self._stacks = source, element, stacks
+        self._values = [first]  # of the iterations that Python runs
+        stacks.make()
+
+    def run(self) -> list[Any]:
+        """Return the list."""
+        driver = ForLoop(range(1, self._source.length), _NO_VARIABLES)
+        for number in driver:
+            driver.enter((), lambda: tuple(self._stacks.arrays))
+            try:
+                self._iterate(driver, driver.item(number))
+                driver.leave(())
+            except Exception as error:
+                if not driver.failed(error):
+                    raise
+        driver.result(())
+        if len(self._values) == self._source.length:
+            return self._values
+        for k, value in enumerate(self._values):
+            self._stacks.store(k, value)
+        return StackedList(self._stacks.arrays, self._stacks.elements)
+
+    def _iterate(self, driver: ForLoop, number: Any) -> None:
+        value = self._element(self._source.element(number))
+        if driver.recording is None:
+            self._values.append(value)
+        else:
+            self._stacks.store_own(number, value)

@@ -1,0 +1,454 @@
+"""Lists that loops and comprehensions make: long ones become loops of the program, with the elements of NumPy."""
+# ruff: noqa: B007, B905, C416, C419, E741, N803, RUF005 - programs as users write them
+
+import math
+
+import numpy as np
+import pytest
+
+import cyxla
+
+RNG = np.random.default_rng(0)
+V = RNG.normal(size=40)
+A, B = RNG.normal(size=(40, 7)), RNG.normal(size=(30, 7))
+
+
+def pairwise_distances(X, Y):
+    return np.array([[np.sum((x - y) ** 2) for x in X] for y in Y])
+
+
+def doubled(x):
+    return [a * 2 for a in x]
+
+
+def doubled_rows(X):
+    return [row * 2 for row in X]
+
+
+def sum_of_numbers(x):
+    return sum([math.exp(a) for a in x])
+
+
+def greatest_of_generator(x):
+    return max(math.exp(a) for a in x)
+
+
+def lists_in_list(x):
+    return np.array([[a, a + 1] for a in x])
+
+
+def tuples_in_list(x):
+    return [(a, a + 1) for a in x]
+
+
+def by_index(x):
+    return np.array([x[i] * i for i in range(len(x))])
+
+
+def appended_to(x):
+    l = [a + 1 for a in x]
+    l.append(x[0])
+    return l
+
+
+def item_replaced(x):
+    l = [a + 1 for a in x]
+    l[3] = x[0]
+    return np.array(l), len(l), l[-1]
+
+
+def written_elements(X):
+    l = [r + 1 for r in X]
+    for r in l:
+        r += 1
+    l[2][0] = 7
+    return np.array(l)
+
+
+def two_loops(X, Y):
+    return [float(x @ y) for x in X for y in Y]
+
+
+def unit_rows(X):
+    return np.vstack([r / np.linalg.norm(r) for r in X])
+
+
+def known_elements(x):
+    return [i for i in range(30)], [i * 2.0 for i in range(40)]
+
+
+def growing_slices(x):
+    return [x[:i].sum() for i in range(len(x))]
+
+
+def list_of_list(x):
+    l = [a * 2 for a in x]
+    m = [b + 1 for b in l]
+    return np.mean(m)
+
+
+def slice_of_list(x):
+    return [a * 2 for a in x][::2] + [1.0]
+
+
+def added_behind(x):
+    return [1.0] + [a * 2 for a in x]
+
+
+def into_dict(x):
+    return {k: a for k, a in enumerate([b * 2 for b in x])}
+
+
+def in_loop(x):
+    out = []
+    for k in range(20):
+        out.append(np.array([a * k for a in x]).sum())
+    return np.array(out)
+
+
+def enumerated(x):
+    return [i * a for i, a in enumerate(x)]
+
+
+def conditional_elements(x, y):
+    return [a if a > b else b for a, b in zip(x, y)]
+
+
+def least(x):
+    return min([abs(a) for a in x]), np.min([abs(a) for a in x])
+
+
+def medians(X):
+    return np.array([np.median(c) for c in X.T])
+
+
+def tuple_of_generator(x):
+    return tuple(a * 2 for a in x)
+
+
+def classes_of_numbers(x):
+    return [int(a) for a in x], [bool(a > 0) for a in x], [complex(a, 1) for a in x], [a > 0 for a in x]
+
+
+def arrays_of_numbers(x):
+    return np.array([int(a) for a in x]), np.array([bool(a > 0) for a in x])
+
+
+def same_name(x):
+    return [x for x in x]
+
+
+def quantified(x):
+    return any([a > 2 for a in x]), all([a < 9 for a in x])
+
+
+def indexed(x):
+    t = [a * 2 for a in x]
+    s = 0.0
+    for k in range(len(t)):
+        s += t[k] * x[k]
+    return s
+
+
+def iterated(X):
+    t = [r * 2 for r in X]
+    s = np.zeros(7)
+    for k, r in enumerate(t):
+        s += r * k
+    for r in t:
+        r += 1
+    return s, np.array(t), t[0]
+
+
+def reversed_and_zipped(x):
+    t = [a * 2 for a in x]
+    u = [p + q for p, q in zip(t, reversed(t))]
+    return np.array(u)
+
+
+def append(x):
+    out = []
+    for a in x:
+        out.append(a * 2)
+    return out
+
+
+def lists_appended(X):
+    rows = []
+    for i in range(len(X)):
+        row = []
+        for j in range(len(X)):
+            row.append(np.dot(X[i], X[j]))
+        rows.append(row)
+    return np.array(rows)
+
+
+def append_state(x):
+    out = []
+    s = 0.0
+    for a in x:
+        s = s * 0.9 + a
+        out.append(s)
+    return np.array(out), s
+
+
+def append_behind_first(x):
+    out = [x[0]]
+    for a in x[1:]:
+        out.append(a + 1)
+    return np.array(out)
+
+
+def two_loops_append(x):
+    out = []
+    for a in x:
+        out.append(a)
+    for a in x:
+        out.append(a * 3)
+    return np.array(out), len(out)
+
+
+def read_by_other_name(x):
+    out = []
+    o = out
+    for a in x:
+        out.append(a * len(o))
+    return np.array(out)
+
+
+def append_in_both_loops(x):
+    out = []
+    for i in range(30):
+        for j in range(20):
+            out.append(x[i] * j)
+    return np.array(out)
+
+
+def append_until(x):
+    out = []
+    for a in x:
+        if a > 100:
+            break
+        out.append(a)
+    return out
+
+
+def append_to_two_lists(x):
+    xs = []
+    ys = []
+    for k, a in enumerate(x):
+        xs.append(k * 0.5)
+        ys.append((a, k))
+    return xs, ys
+
+
+def history(x):
+    hist = []
+    w = np.zeros(5)
+    for k in range(50):
+        w = w - 0.1 * (w - x[:5])
+        hist.append(w.copy())
+    return np.array(hist), hist[-1]
+
+
+def same_array_appended(x):
+    hist = []
+    w = np.zeros(5)
+    for k in range(50):
+        w -= 0.1 * (w - x[:5])
+        hist.append(w)
+    return np.array(hist), hist[-1]
+
+
+def element_written_later(x):
+    hist = []
+    for k in range(50):
+        hist.append(x * k)
+    hist[0][0] = 5
+    return np.mean(hist, axis=0), hist
+
+
+def append_some(x):
+    out = []
+    for a in x:
+        y = a * 2
+        if y < 0:
+            continue
+        out.append(y)
+    return np.array(out)
+
+
+def append_in_while(x):
+    r = []
+    i = 0
+    while i < 20:
+        r.append(x[i])
+        i += 1
+    return r
+
+
+def rows_are_views(X):
+    rows = [r for r in X]
+    for r in rows:
+        r += 1
+    return X, rows[0]
+
+
+def rows_appended(X):
+    rows = []
+    for r in X:
+        rows.append(r)
+    X[0] = 3
+    return X, rows
+
+
+def written_after_append(x):
+    hist = []
+    w = x[:5] * 1
+    for k in range(30):
+        w = w * 0.9
+        hist.append(w)
+        w += 1
+    return np.array(hist)
+
+
+def written_by_next(x):
+    hist = []
+    w = x[:5] * 1
+    for k in range(30):
+        hist.append(w)
+        w += 1
+        w = w * 0.5
+    return np.array(hist)
+
+
+def new_array_each_time(x):
+    hist = []
+    w = x[:5] * 1
+    for k in range(30):
+        w = w * 0.9 + k
+        hist.append(w)
+    return np.array(hist)
+
+
+def exchanged(x):
+    hist = []
+    a = x[:5] * 1
+    b = x[5:10] * 1
+    for k in range(30):
+        a, b = b, a * 0.9
+        hist.append(a)
+    return np.array(hist)
+
+
+ONE_VECTOR = [
+    doubled, sum_of_numbers, greatest_of_generator, lists_in_list, tuples_in_list, by_index, growing_slices,
+    list_of_list, in_loop, enumerated, least, classes_of_numbers, arrays_of_numbers, same_name, quantified, indexed,
+    reversed_and_zipped, append, append_state, two_loops_append, append_to_two_lists, history, new_array_each_time,
+    append_behind_first, appended_to, item_replaced, slice_of_list, added_behind, into_dict, tuple_of_generator,
+    element_written_later,
+]  # fmt: skip
+LOOPS = [
+    *[(f, (V,)) for f in ONE_VECTOR],
+    *[(f, (A,)) for f in (doubled_rows, unit_rows, iterated, written_elements, lists_appended)],
+    (pairwise_distances, (A, B)),
+    (two_loops, (A, B)),
+    (conditional_elements, (V, V[::-1].copy())),
+]
+# Whose elements share memory with other arrays, are known, or are appended by both of two loops.
+UNROLLED = [
+    *[
+        (f, (V,))
+        for f in (
+            known_elements,
+            same_array_appended,
+            written_after_append,
+            written_by_next,
+            exchanged,
+            append_in_both_loops,
+            read_by_other_name,
+            append_in_while,
+        )
+    ],
+    (medians, (A,)),
+    (rows_are_views, (A,)),
+    (rows_appended, (A,)),
+]
+PLAIN = [(f, (V,)) for f in (append_some, append_until)]
+
+
+def require_equal(got, expected):
+    """Compare containers, classes, dtypes and values."""
+    assert type(got) is type(expected)
+    if isinstance(expected, (list, tuple)):
+        assert len(got) == len(expected)
+        for one, other in zip(got, expected, strict=True):
+            require_equal(one, other)
+    elif isinstance(expected, dict):
+        assert got.keys() == expected.keys()
+        require_equal(list(got.values()), list(expected.values()))
+    else:
+        assert np.asarray(got).dtype == np.asarray(expected).dtype
+        np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
+def require_like_numpy(function, arguments):
+    """Compare the results of two calls, and what they leave in the arguments, with NumPy's."""
+    jitted = cyxla.jit(function)
+    for _ in range(2):
+        copies, others = [a.copy() for a in arguments], [a.copy() for a in arguments]
+        require_equal(jitted(*copies), function(*others))
+        require_equal(copies, others)
+    return jitted
+
+
+def named(rows):
+    return [pytest.param(*row, id=row[0].__name__) for row in rows]
+
+
+@pytest.mark.parametrize("function, arguments", named(LOOPS))
+def test_becomes_a_loop(function, arguments):
+    jitted = require_like_numpy(function, arguments)
+    assert "while(" in str(jitted.lower(*arguments).as_text())
+
+
+@pytest.mark.filterwarnings("ignore::cyxla.errors.LongTraceWarning")
+@pytest.mark.parametrize("function, arguments", named(UNROLLED))
+def test_runs_in_python_while_it_is_traced(function, arguments):
+    require_like_numpy(function, arguments)
+
+
+@pytest.mark.parametrize("function, arguments", named(PLAIN))
+def test_lists_of_unknown_length(function, arguments):
+    with pytest.raises(cyxla.errors.TraceError, match="list"):
+        cyxla.jit(function)(*arguments)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 16, 17, 18])
+def test_short_lists(count):
+    require_like_numpy(doubled, (V[:count],))
+    require_like_numpy(append_state, (V[:count],))
+
+
+def test_too_many_targets():
+    with pytest.raises(ValueError, match="too many values to unpack"):
+        cyxla.jit(lambda x: [a for a, b in x])(A)
+    with pytest.raises(ValueError, match="not enough values to unpack"):
+        cyxla.jit(lambda x: [a for a, b, c in x])(A[:, :2].copy())
+
+
+def test_gradient():
+    def loss(x):
+        return np.sum(np.array([np.sin(a) * k for k, a in enumerate(x)]))
+
+    got = cyxla.grad(loss)(V)
+    np.testing.assert_allclose(got, np.cos(V) * np.arange(40), rtol=1e-12)
+
+
+def test_errors_name_the_line_of_an_element():
+    def f(x, k):
+        return [x[k + i] for i in range(40)]
+
+    with pytest.raises(IndexError) as caught:
+        cyxla.jit(f)(V, 20)
+    assert str(caught.value).startswith("index 40 is out of bounds for axis 0 with size 40")

@@ -132,3 +132,41 @@ def test_long_traces_are_given_up(name):
     f = cyxla.jit(function, static=("n",) if name == "iterations" else (), platform="interpreter", fallback="numpy")
     with pytest.warns(FallbackWarning, match=message):
         np.testing.assert_array_equal(f(*args), function(*args))
+
+
+def upper_triangle(n, x):
+    table = np.zeros((n, n))
+    for i in range(n - 1, -1, -1):
+        for j in range(i + 1, n):
+            table[i, j] = table[i, j - 1] + x[j]
+            for k in range(i + 1, j):
+                table[i, j] = max(table[i, j], table[i, k] + table[k + 1, j])
+    return table
+
+
+def lower_triangle(n, x):
+    table = np.zeros((n, n))
+    for i in range(n):
+        for j in range(i, 0, -1):
+            table[i, j] = table[i, j - 1] + x[j] + x[i - j]
+    return table
+
+
+def last_may_be_outside(n, x):
+    table = np.zeros((n, n))
+    for i in range(n):
+        for j in range(i, n):
+            table[i, j] = x[j + 1]
+    return table
+
+
+@pytest.mark.parametrize("function", [upper_triangle, lower_triangle])
+def test_elements_of_ranges_lie_between_their_bounds(function):
+    x = np.random.default_rng(0).normal(size=30)
+    assert not cyxla.jit(function).trace(30, x).fails
+    np.testing.assert_allclose(cyxla.jit(function)(30, x), function(30, x), rtol=1e-12)
+
+
+def test_indices_behind_a_range_are_checked():
+    with pytest.raises(IndexError, match="index 30 is out of bounds for axis 0 with size 30"):
+        cyxla.jit(last_may_be_outside)(30, np.zeros(30))

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cyxla.numpy.indexing.ranges import range_of
+from cyxla.numpy.indexing.ranges import declare_range, range_of
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.sized_array import SizedArray
 from cyxla.numpy.tracing.stacked_list import StackedList
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, traced, value_of
+from cyxla.xla.hlo.builder import XlaOp
 
 _np: Any = np  # its functions dispatch to this package
 
@@ -83,9 +84,21 @@ class TracedRange:
         return max(0, -(-(high - low) // abs(self.step)))
 
     def element(self, number: Any) -> Any:
-        """Return an element by its number."""
+        """Return an element by its number, which is one of those that the range has."""
         scaled = number if self.step == 1 else number * self.step
-        return self.start + scaled
+        element = self.start + scaled
+        if isinstance(element, TracedArray) and element.known is None:
+            self._declare(value_of(element))
+        return element
+
+    def _declare(self, element: XlaOp) -> None:
+        """Declare that an element lies between the bounds, which its computation alone does not tell."""
+        first, last = (self.start, self.stop) if self.step > 0 else (self.stop, self.start)
+        (low, _), (_, high) = _limits(first), _limits(last)
+        (computed_low, computed_high), inside = range_of(element), int(self.step < 0)
+        low, high = max(low + inside, computed_low), min(high - 1 + inside, computed_high)
+        if low <= high:
+            declare_range(element, low, high)
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(index(self.start), index(self.stop), self.step))  # raises for the bound that is traced

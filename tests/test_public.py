@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 
 def test_public_names_are_pinned():
     assert cyxla.__all__ == [
-        "ElementType", "Error", "Executable", "Graph", "Jitted", "Literal", "LocalClient", "LocalExecutable",
+        "ElementType", "Error", "Executable", "Feeds", "Graph", "Jitted", "Literal", "LocalClient", "LocalExecutable",
         "OpError", "RecompileWarning", "RunMetadata", "RunOptions", "Session", "Shape", "TracedArray", "XlaBuilder",
         "XlaComputation", "XlaOp", "__version__", "aot", "associative_scan", "checkpoint", "ckernel", "compile", "cond",
         "custom_call", "custom_vjp", "disable_jit", "errors", "fori_loop", "get_include", "grad", "gradients",

@@ -33,14 +33,15 @@ if TYPE_CHECKING:
     from cyxla.xla.client import LocalClient, LocalExecutable
     from cyxla.xla.cpu.native.library import threads
     from cyxla.xla.evaluator import register_custom_call
+    from cyxla.xla.feeds import Feeds
     from cyxla.xla.hlo import XlaBuilder, XlaComputation, XlaOp
     from cyxla.xla.service import Executable
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "ElementType", "Error", "Executable", "Graph", "Jitted", "Literal", "LocalClient", "LocalExecutable", "OpError",
-    "RecompileWarning", "RunMetadata", "RunOptions", "Session", "Shape", "TracedArray", "XlaBuilder",
+    "ElementType", "Error", "Executable", "Feeds", "Graph", "Jitted", "Literal", "LocalClient", "LocalExecutable",
+    "OpError", "RecompileWarning", "RunMetadata", "RunOptions", "Session", "Shape", "TracedArray", "XlaBuilder",
     "XlaComputation", "XlaOp", "__version__", "aot", "associative_scan", "checkpoint", "ckernel", "compile", "cond",
     "custom_call", "custom_vjp", "disable_jit", "errors", "fori_loop", "get_include", "grad", "gradients", "hessian",
     "hlo", "jacobian", "jit", "jvp", "load_graph", "load_saved_model", "map", "print", "random", "raw_ops",
@@ -50,7 +51,7 @@ __all__ = [
 
 _MODULE_OF_NAME = {
     "ElementType": "cyxla.types", "Error": "cyxla.errors", "Executable": "cyxla.xla.service",
-    "Graph": "cyxla.core.graph.graph", "Literal": "cyxla.types",
+    "Feeds": "cyxla.xla.feeds", "Graph": "cyxla.core.graph.graph", "Literal": "cyxla.types",
     "LocalClient": "cyxla.xla.client", "LocalExecutable": "cyxla.xla.client", "OpError": "cyxla.errors",
     "RunMetadata": "cyxla.core.runtime.step_stats", "RunOptions": "cyxla.core.runtime.session",
     "Session": "cyxla.autojit.jit_session",

@@ -462,6 +462,13 @@ def test_wrong_options(tmp_path, options, message):
         aot.compile(lambda x: x + 1, ((3,), float), **{"directory": tmp_path, "name": "f", **options})
 
 
+def test_transfers_are_refused(tmp_path):
+    text = """ENTRY e { t = token[] after-all() in = (f32[2], token[]) infeed(t)
+      ROOT x = f32[2] get-tuple-element(in), index=0 }"""
+    with pytest.raises(UnimplementedError, match="calls Python for the operations infeed"):
+        aot.compile(text, directory=tmp_path, name="f")
+
+
 def test_what_needs_python_is_refused(tmp_path):
     @cyxla.custom_call("aot_test.twice", result=lambda x: x)
     def twice(x):

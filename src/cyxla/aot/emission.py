@@ -22,6 +22,7 @@ from cyxla.xla.cpu.native.library import ENTRY
 from cyxla.xla.cpu.run.bind import split
 from cyxla.xla.cpu.run.pack_weights import pack, pack_for_any_level
 from cyxla.xla.hlo import HloModule, Instruction
+from cyxla.xla.hlo.ops.host import HOST_TRANSFERS
 from cyxla.xla.service import CompileOptions, Executable
 
 Array = np.ndarray[Any, Any]
@@ -135,8 +136,9 @@ def _bytes(array: Array) -> Array:
 
 def _refuse(program: Program, module: HloModule, functions: Sequence[str]) -> None:
     """Raise the error of a program that calls functions of this process."""
-    calls = [i for c in module.post_order() for i in c.instructions if i.opcode == "custom-call"]
-    targets = ", ".join(dict.fromkeys(str(i.attrs["custom_call_target"]) for i in calls))
+    instructions = [i for c in module.post_order() for i in c.instructions]
+    calls = [i for i in instructions if i.opcode == "custom-call" or i.opcode in HOST_TRANSFERS]
+    targets = ", ".join(dict.fromkeys(str(i.attrs.get("custom_call_target", i.opcode)) for i in calls))
     raise UnimplementedError(
         f"{program.name} calls {', '.join(dict.fromkeys(functions))} for the operations {targets}, which a library "
         "does not have",

@@ -50,6 +50,15 @@ def test_nothing_else_moves():
     assert defer_overwriters(nodes) == nodes
 
 
+def test_effects_keep_their_order():
+    x, a, b, c, d = (value() for _ in range(5))
+    overwriter, reader = node([x], [a], ((0, 0),)), node([x], [b])
+    first, second = node([a], [c]), node([], [d])
+    nodes = [overwriter, first, second, reader]
+    assert defer_overwriters(nodes) == [second, reader, overwriter, first]
+    assert defer_overwriters(nodes, [1, 2]) == [reader, overwriter, first, second]
+
+
 def test_two_that_wait_for_each_other_keep_their_order():
     x, a, b = (value() for _ in range(3))
     nodes = [node([x], [a], ((0, 0),)), node([x], [b], ((0, 0),))]

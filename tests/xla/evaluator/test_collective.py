@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import cyxla
 from cyxla.errors import InvalidArgumentError, UnimplementedError
 from cyxla.xla.evaluator import Options
 from cyxla.xla.evaluator.ops.collective import explicit_groups
@@ -109,6 +110,41 @@ def test_devices_meet(hlo, body, replicas, partitions, first, last):
     results = run_all(hlo, program(body), [A, B, C, D], replicas, partitions)
     np.testing.assert_array_equal(results[0], first)
     np.testing.assert_array_equal(results[-1], last)
+
+
+RAGGED = """
+ENTRY main {
+  x = f32[4,2] parameter(0)
+  out = f32[6,2] parameter(1)
+  from = TYPE[SHAPE] parameter(2)
+  sizes = TYPE[SHAPE] parameter(3)
+  to = TYPE[SHAPE] parameter(4)
+  got = TYPE[SHAPE] parameter(5)
+  ROOT r = f32[6,2] ragged-all-to-all(x, out, from, sizes, to, got), replica_groups={}
+}
+"""
+ROWS = np.arange(8, dtype=np.float32).reshape(4, 2)
+SLICES = [
+    # starts, sizes, targets, and the row of the source for each row of the result
+    ([0], [4], [1], [-1, 0, 1, 2, 3, -1]), ([2], [2], [0], [2, 3, -1, -1, -1, -1]), ([1], [0], [3], [-1] * 6),
+    ([0, 2], [2, 2], [4, 0], [2, 3, -1, -1, 0, 1]), ([0, 1], [3, 3], [0, 2], [0, 1, 1, 2, 3, -1]),  # the later wins
+    ([2], [4], [1], [-1, 2, 3, -1, -1, -1]), ([0], [4], [4], [-1, -1, -1, -1, 0, 1]),  # clipped at an end
+    ([-1], [3], [2], [-1, -1, -1, 0, 1, -1]), ([0], [3], [-2], [2, -1, -1, -1, -1, -1]), ([9], [2], [9], [-1] * 6),
+    ([], [], [], [-1] * 6),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
+@pytest.mark.parametrize("dtype", ["s32", "s64", "batch"])
+@pytest.mark.parametrize("starts, sizes, targets, rows", SLICES)
+def test_ragged_all_to_all_of_one_device(platform, dtype, starts, sizes, targets, rows):
+    shape = f"1,{len(starts)}" if dtype == "batch" else f"{len(starts)}"
+    text = RAGGED.replace("TYPE", "s32" if dtype == "batch" else dtype).replace("SHAPE", shape)
+    plan = [np.array(v, np.int64 if dtype == "s64" else np.int32) for v in (starts, sizes, targets, sizes)]
+    plan = [p[None] if dtype == "batch" else p for p in plan]
+    blank = np.full((6, 2), -1, np.float32)
+    want = np.array([ROWS[r] if r >= 0 else blank[0] for r in rows])
+    np.testing.assert_array_equal(cyxla.compile(text, platform=platform)(ROWS, blank, *plan), want)
 
 
 def test_ragged_all_to_all(hlo):

@@ -91,3 +91,33 @@ def test_memory(run):
     assert {"arguments": 64, "results": 32}.items() <= run.memory.items()
     assert run.bind({}).memory == run.memory
     assert run.bind({}).cost == run.cost
+
+
+# --- asynchronous calls ---
+
+
+def test_asynchronous_calls(run):
+    futures = [run.execute_async(A, (B0, k * B1), C) for k in range(4)]
+    for k, future in enumerate(futures):
+        result, _ = future.result(timeout=20)
+        np.testing.assert_array_equal(result, A * B0 + k * B1 - C)
+    out = (np.empty(4, np.float32), (None,))
+    assert run.execute_async(A, (B0, B1), C, out=out).result(timeout=20)[0] is out[0]
+    np.testing.assert_array_equal(out[0], WANT)
+
+
+def test_errors_of_asynchronous_calls(run):
+    with pytest.raises(InvalidArgumentError, match="takes 3 arguments, got 1"):
+        run.execute_async(A).result(timeout=20)
+
+
+def test_asynchronous_calls_run_at_the_same_time():
+    """Each waits for what the other sends."""
+    text = """ENTRY e {{ x = f32[] parameter(0) t = token[] after-all()
+      s = (f32[], u32[], token[]) send(x, t), channel_id={give} st = token[] send-done(s), channel_id={give}
+      r = (f32[], u32[], token[]) recv(st), channel_id={take} d = (f32[], token[]) recv-done(r), channel_id={take}
+      ROOT y = f32[] get-tuple-element(d), index=0 }}"""
+    client = cyxla.LocalClient("cpu")
+    one, two = (client.compile(text.format(give=a, take=b)) for a, b in ((1, 2), (2, 1)))
+    futures = [one.run_async([np.float32(1)]), two.run_async([np.float32(2)])]
+    assert [float(f.result(timeout=20)) for f in futures] == [2, 1]

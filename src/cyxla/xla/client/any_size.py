@@ -20,6 +20,7 @@ from cyxla.xla.stablehlo.sizes.dependence import Dependence
 from cyxla.xla.stablehlo.sizes.unknown import UnknownSizeError
 
 if TYPE_CHECKING:
+    from cyxla.xla.feeds import Feeds
     from cyxla.xla.hlo import HloModule
     from cyxla.xla.service.explanation import Explanation
     from cyxla.xla.service.profile import Profile
@@ -253,6 +254,16 @@ class AnySizeExecutable(Executable):
         """The tier of the last call's executable; ``"unspecialised"`` before the first call."""
         executable = self._recent.executable
         return "unspecialised" if executable is None else str(executable.tier)
+
+    @property
+    def feeds(self) -> Feeds:
+        """The other end of the program's transfers, for calls of all sizes; see `Executable.feeds`."""
+        return self._options.feeds
+
+    @property
+    def _transfers(self) -> None:
+        """None: the shapes may depend on the sizes of a call."""
+        return None
 
     def _last(self) -> Executable:
         executable: Executable | None = self._recent.executable

@@ -35,6 +35,7 @@ from cyxla.xla.passes.expand import empty as expand_empty
 from cyxla.xla.passes.expand import layout as expand_layout
 from cyxla.xla.passes.expand import narrow as expand_narrow
 from cyxla.xla.passes.expand import ragged_dot as expand_ragged_dot
+from cyxla.xla.passes.expand import scaled_dot as expand_scaled_dot
 from cyxla.xla.passes.expand import scan as expand_scan
 from cyxla.xla.passes.expand import topk as expand_topk
 from cyxla.xla.passes.expand import window as expand_window
@@ -63,6 +64,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("expand_narrow", expand_narrow.run),
     ("expand_scan", expand_scan.run),
     ("expand_ragged_dot", expand_ragged_dot.run),
+    ("expand_scaled_dot", expand_scaled_dot.run),
     ("expand_convolution", expand_convolution.run),
     ("sparse_dot", sparse_dot.run),
     ("expand_complex_dot", expand_complex_dot.run),

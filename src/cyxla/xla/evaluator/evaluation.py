@@ -24,6 +24,7 @@ from cyxla.xla.evaluator.custom_calls import find_custom_call
 from cyxla.xla.evaluator.registry import Handler, Request, Steps, handler_of
 from cyxla.xla.evaluator.scalar_computations import apply_elementwise, scalar_function
 from cyxla.xla.evaluator.values import Array, Token, Value, export_value, fits, import_value, zeros
+from cyxla.xla.feeds import Feeds
 from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.devices import check_devices
 from cyxla.xla.hlo.instruction import Instruction
@@ -55,8 +56,8 @@ class Options:
         Numbers of this replica and this partition.
     rendezvous : callable or None
         Exchange of operands with other devices in collectives; None if there are none.
-    infeed, outfeed : list
-        Values for `infeed`, and those that `outfeed` sent.
+    feeds : Feeds or None
+        The other end of infeed, outfeed, send and recv; None if there is none.
     """
 
     max_trips: int | None = None
@@ -69,8 +70,7 @@ class Options:
     replica: int = 0
     partition: int = 0
     rendezvous: Callable[..., Any] | None = None
-    infeed: list[Value] = field(default_factory=list)
-    outfeed: list[Value] = field(default_factory=list)
+    feeds: Feeds | None = None
 
 
 @dataclass(frozen=True)

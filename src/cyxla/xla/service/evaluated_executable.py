@@ -20,6 +20,7 @@ from cyxla.xla.service.options import CompileOptions
 from cyxla.xla.service.pickling import reduce_executable
 
 if TYPE_CHECKING:
+    from cyxla.xla.feeds import Feeds
     from cyxla.xla.service.explanation import Explanation
 
 
@@ -55,8 +56,9 @@ class EvaluatedExecutable(Executable):
             out, _leaf_numbers(self.outputs, 0), tuple(map(_spec, self.outputs.leaves()))
         )
         options = Options(
-            custom_calls=self._options.custom_calls, seed=self._options.seed, max_trips=self._options.max_trips
-        )
+            custom_calls=self._options.custom_calls, seed=self._options.seed, max_trips=self._options.max_trips,
+            feeds=self._options.feeds,
+        )  # fmt: skip
         result = evaluate(self._module, [arguments.build(tree, values) for tree in trees], options=options)
         _check_sizes(result, self.outputs)
         return _deliver(result, iter(destinations))
@@ -68,6 +70,14 @@ class EvaluatedExecutable(Executable):
     def names(self) -> tuple[str, ...]:
         """Names of the arguments in the program."""
         return tuple(p.name for p in self._module.parameters)
+
+    @property
+    def feeds(self) -> Feeds:
+        """The other end of the program's transfers; see `Executable.feeds`."""
+        return self._options.feeds
+
+    def _given_module(self) -> HloModule:
+        return self._module
 
     def hlo(self, stage: str = "optimized") -> str:
         """Return the HLO text; both stages are the program as given."""

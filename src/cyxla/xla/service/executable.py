@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cyxla._native.arguments import count
 from cyxla.errors import InvalidArgumentError, OpError, UnimplementedError
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from cyxla.types import Shape
+    from cyxla.xla.feeds import Feeds
+    from cyxla.xla.hlo import HloModule
     from cyxla.xla.service.analysis import MemoryAnalysis
     from cyxla.xla.service.explanation import Explanation
+    from cyxla.xla.service.host_transfers import HostTransfers
     from cyxla.xla.service.profile import Profile
 
 
@@ -78,6 +84,26 @@ class Executable(ABC):
         """Run on a sequence of arguments, synchronously: XLA's name for a call."""
         return self(*arguments, out=options.out)
 
+    def execute_async(self, *args: Any, out: Any = None) -> Future[Any]:
+        """Start a call on a thread of its own, and return its future result: XLA's ExecuteAsyncOnStream.
+
+        Calls run at the same time, so that programs may send values to each other. The arguments must not be changed
+        until the call is done; a call that has not begun can be cancelled.
+
+        Parameters
+        ----------
+        *args, out
+            Arguments of the call.
+
+        Returns
+        -------
+        concurrent.futures.Future
+            Future whose ``result()`` waits for the results, or raises the error of the call.
+        """
+        from cyxla.xla.service.async_execution import start
+
+        return start(self, args, out)
+
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the parameters in the program; empty strings if the platform does not provide them."""
@@ -108,6 +134,67 @@ class Executable(ABC):
 
         fixed = check_bound(arguments, self.names, self.inputs)
         return BoundExecutable(self, {k: private_copy(v) for k, v in fixed.items()}) if fixed else self
+
+    @property
+    def feeds(self) -> Feeds:
+        """The other end of the program's `infeed`, `outfeed`, `send` and `recv`: queues and handlers of the host."""
+        raise UnimplementedError(f"programs of platform {self.platform} transfer nothing while they run")
+
+    def infeed(self, value: Any, *, timeout: float | None = None) -> None:
+        """Queue a value for the program's next `infeed`: XLA's TransferToInfeed.
+
+        Parameters
+        ----------
+        value : array_like, or nested tuple of them
+            Value of the shape that the program takes; it is copied. Python numbers, and lists of them, are converted
+            to the declared type.
+        timeout : float, optional
+            Seconds to wait for room in the queue, if its capacity is limited; by default those of `feeds`.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The program has no infeed of this type; the message names both types.
+        """
+        transfers = self._transfers
+        self.feeds.infeed(value if transfers is None else transfers.infeed_value(value), timeout=timeout)
+
+    def outfeed(self, *, timeout: float | None = None) -> Any:
+        """Take the next value that the program sent by `outfeed`: XLA's TransferFromOutfeed.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds to wait for the program; by default those of `feeds`.
+
+        Returns
+        -------
+        numpy.ndarray or nested tuple of them
+            Values in the order in which the program sent them.
+
+        Raises
+        ------
+        DeadlineExceededError
+            The program sent no value in time.
+        InvalidArgumentError
+            The program has no outfeed.
+        """
+        if self._transfers is not None:
+            self._transfers.check_outfeed()
+        return self.feeds.outfeed(timeout=timeout)
+
+    @cached_property
+    def _transfers(self) -> HostTransfers | None:
+        """Shapes of the values of infeeds and outfeeds; None if they are not known before the program runs."""
+        from cyxla.xla.service.host_transfers import HostTransfers
+
+        return HostTransfers.of(self._given_module())
+
+    def _given_module(self) -> HloModule:
+        """Return the program as the user gave it."""
+        from cyxla.xla.hlo import HloModule
+
+        return HloModule.from_text(self.hlo("input"))
 
     @abstractmethod
     def hlo(self, stage: str = "optimized") -> str:
@@ -189,6 +276,15 @@ class WrappedExecutable(Executable):
     def __init__(self, executable: Executable) -> None:
         self._whole = executable
         self.platform, self.tier = executable.platform, executable.tier
+
+    @property
+    def feeds(self) -> Feeds:
+        """The other end of the whole program's transfers; see `Executable.feeds`."""
+        return self._whole.feeds
+
+    @cached_property
+    def _transfers(self) -> HostTransfers | None:
+        return self._whole._transfers
 
     def hlo(self, stage: str = "optimized") -> str:
         """Return the HLO text of the whole program."""

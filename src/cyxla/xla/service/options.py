@@ -8,6 +8,7 @@ from typing import Any
 
 from cyxla import config
 from cyxla.errors import InvalidArgumentError
+from cyxla.xla.feeds import Feeds
 from cyxla.xla.service.donation import check
 
 
@@ -38,6 +39,9 @@ class CompileOptions:
     live_results : tuple of (int, int, int)
         Results of which the caller reads a leading part alone: leaf of the result, dimension of it, and leaf that holds
         the number of elements to read along that dimension. The others are undefined.
+    feeds : Feeds
+        The other end of the program's `infeed`, `outfeed`, `send` and `recv`; programs compiled with the same one
+        share its queues and channels.
     """
 
     disabled_passes: tuple[str, ...] = ()
@@ -49,6 +53,7 @@ class CompileOptions:
     donate: tuple[int | str, ...] | bool = ()
     in_place: tuple[tuple[int, int], ...] = ()
     live_results: tuple[tuple[int, int, int], ...] = ()
+    feeds: Feeds = field(default_factory=Feeds, compare=False)
 
     @staticmethod
     def of(options: Mapping[str, Any]) -> CompileOptions:
@@ -57,7 +62,7 @@ class CompileOptions:
         Raises
         ------
         InvalidArgumentError
-            An option is unknown, `disabled_passes` is a string, or `donate` is not a tuple.
+            An option is unknown, or has a value of the wrong type.
         """
         known_fields = {f.name: f for f in fields(CompileOptions)}
         for name in options:
@@ -65,6 +70,8 @@ class CompileOptions:
                 raise InvalidArgumentError(f"unknown option {name!r}", hint=config.nearest(name, known_fields))
         if isinstance(options.get("disabled_passes"), str):  # `in` would match substrings
             raise InvalidArgumentError("disabled_passes is a string", hint="give a tuple of names")
+        if "feeds" in options and not isinstance(options["feeds"], Feeds):
+            raise InvalidArgumentError(f"feeds is a {type(options['feeds']).__name__}", hint="give a cyxla.Feeds()")
         if "donate" in options:
             check(options["donate"])
             options = {**options, "donate": _normalise_donation(options["donate"])}

@@ -479,6 +479,30 @@ def _outfeed(block: Block, ins: Instruction) -> Value:
     return block.emit("stablehlo.outfeed", ins, {"outfeed_config": quoted(ins.attrs["outfeed_config"])})
 
 
+@writes("send", "recv")
+def _transfer(block: Block, ins: Instruction) -> Value:
+    """Return the operands: the operation is written for send-done and recv-done."""
+    done = list(ins.users)
+    if len(done) != 1 or done[0].opcode != f"{ins.opcode}-done" or ins.is_root:
+        raise UnimplementedError(
+            f"{ins.opcode} without its {ins.opcode}-done has no form in StableHLO", where=repr(ins)
+        )
+    values = [block.values[o] for o in ins.operands]
+    return [*values[:-1], *[""] * (3 - len(values)), values[-1]]
+
+
+@writes("send-done", "recv-done")
+def _transfer_done(block: Block, ins: Instruction) -> Value:
+    (start,), opcode = ins.operands, ins.opcode.removesuffix("-done")
+    if start.opcode != opcode:
+        raise UnimplementedError(f"{ins.opcode} of a {start.opcode} has no form in StableHLO", where=repr(ins))
+    is_host, to_host, from_host, between = start.attrs["is_host_transfer"], 2, 3, 1
+    kind = between if not is_host else to_host if opcode == "send" else from_host
+    channel = record("channel_handle", handle=start.attrs["channel_id"] or 0, type=kind)
+    attributes = {"channel_handle": channel, "is_host_transfer": flag(is_host)}
+    return block.emit(f"stablehlo.{opcode}", start, attributes, result=ins.shape)
+
+
 @writes("topk")
 def _topk(block: Block, ins: Instruction) -> Value:
     if not ins.attrs["largest"]:

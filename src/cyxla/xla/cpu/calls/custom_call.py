@@ -6,18 +6,15 @@ from collections.abc import Container
 
 from cyxla.errors import UnimplementedError
 from cyxla.xla.cpu.calls import c_call, lapack
+from cyxla.xla.cpu.calls.python_call import python_call
 from cyxla.xla.cpu.compaction import emit as compaction
 from cyxla.xla.cpu.emitters import Steps, emits, emits_live
-from cyxla.xla.cpu.kernel import machine
 from cyxla.xla.cpu.kernel.groups import Group
-from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
-from cyxla.xla.cpu.kernel.values import leaves, own_leaves
+from cyxla.xla.cpu.kernel.kernel import Step
 from cyxla.xla.cpu.linalg import blocked_calls
 from cyxla.xla.evaluator.custom_calls import find_custom_call
 from cyxla.xla.evaluator.targets import c_calls
 from cyxla.xla.hlo import Instruction
-
-PYTHON_NS = machine.TASK_NS  # ns of a call without the function itself
 
 
 def _check(ins: Instruction) -> str | None:
@@ -37,14 +34,7 @@ def custom_call(ins: Instruction) -> Step:
         return lapack.lapack(ins)
     if c_calls.is_registered(ins.attrs["custom_call_target"]):
         return c_call.c_call(ins)
-    reads, writes = [v for o in ins.operands for v in leaves(o)], own_leaves(ins)
-    text = f"""\
-static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
-  (void)begin; (void)end;
-  return ((cyx_status (*)(void *const *))bufs[{len(reads) + len(writes)}])(bufs);
-}}
-"""
-    return Step(Kernel(text, 1, PYTHON_NS, 0, KernelKind.PYTHON), tuple(reads), tuple(writes), functions=(ins,))
+    return python_call(ins)
 
 
 @emits_live("custom-call")

@@ -82,6 +82,8 @@ class KernelKind(StrEnum):
     CONVOLUTION = "convolution"
     DOT = "dot"
     FFT = "fft"
+    HOST_TRANSFER = "host transfer"
+    """Infeed, outfeed, send or recv."""
     LANE_LOOP = "lane loop"
     """A whole while loop in which each block of elements runs through all iterations."""
     LAPACK = "lapack"
@@ -171,7 +173,8 @@ class Step:
     must_alias : tuple of (int, int)
         Pairs (write, read) that share one buffer; the planner copies the read value first unless it dies here.
     functions : tuple of str or Instruction
-        Functions the kernel calls: those of `calls.host_functions` by name, or the custom calls that Python runs.
+        Functions the kernel calls: those of `calls.host_functions` by name, or the custom calls and host transfers that
+        Python runs.
     state : bool
         True if the last of ``bufs`` is the state of the random numbers (`STATE_BYTES`), one for all kernels of a call.
     context : bool

@@ -46,6 +46,7 @@ def plan(computation: Computation, live_results: Sequence[LiveResult] = (), rang
         Some instruction has no native code.
     """
     nodes: list[Node] = []
+    effects: list[int] = []
     reasons: list[Refusal] = []
     live = live_rows(computation, live_results)
     forced = _materialised(computation) | ({} if live is None else dict.fromkeys(live.sizes(), _SIZE))
@@ -54,7 +55,7 @@ def plan(computation: Computation, live_results: Sequence[LiveResult] = (), rang
         forced |= updates_from_elsewhere(computation)
     groups = fuse(computation, materialised=forced, repeated=is_nested)
     for group in groups if live is None else cut_groups(computation, groups, live):
-        first = group.instructions[0]
+        first, position = group.instructions[0], len(nodes)
         reasons += group.reasons
         if first.opcode in CONTROL_FLOW:
             ranges = ranges or IndexRanges(computation)
@@ -64,8 +65,10 @@ def plan(computation: Computation, live_results: Sequence[LiveResult] = (), rang
             nodes.append(_conditional(first, ranges, () if live is None else live.branches.get(first, ())))
         else:
             nodes.extend(KernelNode(step) for step in emit(group))
+        if any(ins.has_side_effect for ins in group.outputs):
+            effects += range(position, len(nodes))
     parameters = [leaf for p in computation.parameters for leaf in own_leaves(p)]
-    ordered = fuse_small_kernels(defer_overwriters(nodes), reasons)
+    ordered = fuse_small_kernels(defer_overwriters(nodes, effects), reasons)
     return Plan(computation, ordered, parameters, leaves(computation.root), reasons)
 
 

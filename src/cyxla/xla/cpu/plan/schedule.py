@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from heapq import heappop, heappush
+from itertools import pairwise
 
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.plan.nodes import KernelNode, Node, WhileNode
@@ -26,18 +27,26 @@ def writes_of(node: Node) -> tuple[Value, ...]:
     return tuple(node.state if isinstance(node, WhileNode) else node.results)
 
 
-def defer_overwriters(nodes: Sequence[Node]) -> list[Node]:
+def defer_overwriters(nodes: Sequence[Node], effects: Sequence[int] = ()) -> list[Node]:
     """Reorder nodes, with in-place kernels after the other readers of the arrays that they overwrite.
 
     A kernel that could work in place needs a copy while others have yet to read its operand; in a loop, that copy would
     be made in every iteration.
+
+    Parameters
+    ----------
+    nodes : sequence of Node
+        Nodes in an order in which they can run.
+    effects : sequence of int
+        Positions of the nodes with side effects, ascending, which keep their order.
     """
-    return _Scheduler(nodes).run()
+    return _Scheduler(nodes, effects).run()
 
 
 class _Scheduler:
-    def __init__(self, nodes: Sequence[Node]) -> None:
+    def __init__(self, nodes: Sequence[Node], effects: Sequence[int]) -> None:
         self.nodes = nodes
+        self.next_effect = dict(pairwise(effects))
         self.readers: dict[Value, list[int]] = {}
         for n, node in enumerate(nodes):
             for value in dict.fromkeys(reads_of(node)):
@@ -45,6 +54,8 @@ class _Scheduler:
         self.pending_readers = Counter({value: len(numbers) for value, numbers in self.readers.items()})
         defined = {value for node in nodes for value in writes_of(node)}
         self.missing_inputs = [len({v for v in reads_of(node) if v in defined}) for node in nodes]
+        for n in self.next_effect.values():
+            self.missing_inputs[n] += 1
         self.ready: list[int] = []
         self.waiting: list[int] = []  # ready, but would overwrite arrays that others have yet to read
         self.done = [False] * len(nodes)
@@ -82,6 +93,12 @@ class _Scheduler:
                         heappush(self.ready, other)
         for value in writes_of(self.nodes[n]):
             for reader in self.readers.get(value, ()):
-                self.missing_inputs[reader] -= 1
-                if not self.missing_inputs[reader]:
-                    self.offer(reader)
+                self.provide(reader)
+        if n in self.next_effect:
+            self.provide(self.next_effect[n])
+
+    def provide(self, n: int) -> None:
+        """Note that one of the things that a node waits for is there."""
+        self.missing_inputs[n] -= 1
+        if not self.missing_inputs[n]:
+            self.offer(n)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cyxla.xla.cpu.plan.nodes import Plan
     from cyxla.xla.cpu.run.profile import Recorder
     from cyxla.xla.cpu.run.python_calls import PythonCalls
+    from cyxla.xla.feeds import Feeds
     from cyxla.xla.hlo import HloModule
     from cyxla.xla.service.explanation import Explanation
     from cyxla.xla.service.profile import Profile
@@ -248,6 +249,14 @@ class CpuExecutable(Program, Executable):
     def input_module(self) -> HloModule:
         """The program as the user gave it."""
         return self._input_module or self._module
+
+    @property
+    def feeds(self) -> Feeds:
+        """The other end of the program's transfers; see `Executable.feeds`."""
+        return self.options.feeds
+
+    def _given_module(self) -> HloModule:
+        return self.input_module
 
     # --- stages of the compilation: recomputed on request, since the disk cache holds only code -----------------------
 

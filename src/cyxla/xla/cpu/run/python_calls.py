@@ -28,7 +28,7 @@ class PythonCalls:
     Parameters
     ----------
     instructions : sequence of Instruction
-        Custom calls that Python runs.
+        Custom calls and host transfers that Python runs.
     options : CompileOptions
         Options of the program.
 
@@ -42,7 +42,9 @@ class PythonCalls:
 
     def __init__(self, instructions: Sequence[Instruction], options: CompileOptions) -> None:
         self.failed = threading.local()
-        self._options = Options(custom_calls=options.custom_calls, seed=options.seed, max_trips=options.max_trips)
+        self._options = Options(
+            custom_calls=options.custom_calls, seed=options.seed, max_trips=options.max_trips, feeds=options.feeds
+        )
         self.functions = [self._function(ins) for ins in instructions]
 
     def addresses(self) -> list[int]:
@@ -98,8 +100,9 @@ def _store_results(ins: Instruction, targets: Any, value: Any) -> None:
 
 
 def _shape_error(ins: Instruction) -> ShapeError:
-    target = ins.attrs["custom_call_target"]
-    return ShapeError(f"the function of custom-call target {target!r} did not return {ins.shape}", where=repr(ins))
+    target = ins.attrs.get("custom_call_target")
+    called = ins.opcode if target is None else f"the function of custom-call target {target!r}"
+    return ShapeError(f"{called} did not return {ins.shape}", where=repr(ins))
 
 
 class HostedExecutable(CpuExecutable):

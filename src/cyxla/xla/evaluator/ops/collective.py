@@ -169,14 +169,20 @@ def all_to_all(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
 
 @evaluates("ragged-all-to-all")
 def ragged_all_to_all(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
-    """Send slices of rows to every device, which writes them into a copy of its second operand."""
+    """Send slices of rows to every device, which writes them into a copy of its second operand.
+
+    Rows outside of the source or of the result are not sent.
+    """
     devices, index = _required_group(ev, ins)
     out = array_of(operands[1]).copy()
     for sender in _exchange(ev, ins, devices, operands):
         source, _, starts, sizes, targets = (array_of(o) for o in sender[:5])
         rows = (a.reshape(len(devices), -1)[index].astype(np.int64) for a in (starts, sizes, targets))
-        for start, size, target in zip(*rows, strict=True):
-            out[target : target + size] = source[start : start + size]
+        for start, size, target in zip(*(map(int, a) for a in rows), strict=True):
+            shift = target - start  # from a row of the source to that of the result
+            first, end = max(target, 0, shift), min(target + size, len(out), len(source) + shift)
+            if first < end:
+                out[first:end] = source[first - shift : end - shift]
     return out
 
 

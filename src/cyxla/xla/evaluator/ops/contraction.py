@@ -81,7 +81,9 @@ def scaled_dot(ev: Evaluation, ins: Instruction, lhs: Value, rhs: Value, *scales
 def _apply_scale(x: Array, scale: Array) -> Array:
     wide = np.complex128 if x.dtype.kind == "c" else np.float64
     factor = scale.astype(wide)
-    if factor.ndim == x.ndim:
+    if factor.size == 1:
+        factor = factor.reshape(())
+    else:
         for d, (size, count) in enumerate(zip(x.shape, scale.shape, strict=True)):
             factor = np.repeat(factor, size // max(count, 1), axis=d)
     return np.asarray(x.astype(wide) * factor)

@@ -7,6 +7,8 @@ from cyxla.types import TOKEN, ElementType, Shape
 from cyxla.xla.hlo.opcode import FLOAT, INTEGER, PRED, REAL, UNSIGNED, Site, opcode, opt, req
 from cyxla.xla.hlo.ops.checks import U32_0, same_dtype, same_value, stated
 
+#: Opcodes that give values to the host or to another program, or take them.
+HOST_TRANSFERS = frozenset({"infeed", "outfeed", "recv", "recv-done", "send", "send-done"})
 _CHANNEL = (opt("channel_id", "int"), opt("is_host_transfer", "bool", False))
 _STATE = Shape.array(ElementType.U64, (2,))
 _DRAWN = {"rng_uniform": INTEGER | FLOAT | PRED, "rng_normal": FLOAT}

@@ -15,7 +15,8 @@ After::
       i = u32[] constant(0)
     }
 
-A collective-permute without the pair {0,0} yields zeros. Modules of several replicas or partitions are not changed.
+A collective-permute without the pair {0,0} yields zeros, ragged-all-to-all copies rows. Modules of several replicas or
+partitions are not changed.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from __future__ import annotations
 from cyxla.types import ElementType
 from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.passes.engine.rewrite_helpers import Writer, rewrite_each
+from cyxla.xla.passes.expand import ragged_all_to_all
 
 
 def run(module: HloModule) -> bool:
@@ -73,6 +75,7 @@ _REWRITES = {
     "collective-permute": _permute,
     "collective-permute-done": _done,
     "partition-id": _zero,
+    "ragged-all-to-all": ragged_all_to_all.expand,
     "reduce-scatter": _identity,
     "replica-id": _zero,
 }

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from cyxla.core.framework.apply import apply_op
+from cyxla.core.framework.declarations.op import OpRegistry
+from cyxla.core.framework.declarations.op_def_proto import op_list_from
 from cyxla.core.graph.graph import Graph
 from cyxla.tools import main as command
 
@@ -148,3 +150,118 @@ def test_run_a_graph_with_wrong_words(cyxla, file, args, message):
     status, _, err = cyxla("run", file, *args)
     assert status == 1
     assert message in err
+
+
+# --- ops, select-ops, trace-lowering ---
+
+
+@pytest.fixture
+def functional(tmp_path):
+    """A graph that calls a function of open types, in text form."""
+    path = tmp_path / "functional.pbtxt"
+    path.write_text("""
+      node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+             attr { key: "shape" value { shape { dim { size: 2 } } } } }
+      node { name: "y" op: "twice" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+      library { function {
+        signature { name: "twice" input_arg { name: "a" type_attr: "T" } output_arg { name: "b" type_attr: "T" }
+                    attr { name: "T" type: "type" } }
+        node_def { name: "sum" op: "AddV2" input: "a" input: "a" attr { key: "T" value { placeholder: "T" } } }
+        ret { key: "b" value: "sum:z:0" } } }
+      versions { producer: 1000 }""")
+    return str(path)
+
+
+def test_ops_writes_an_op_list(cyxla):
+    status, out, _ = cyxla("ops", "Mat*", "--pbtxt")
+    ops = op_list_from(out)
+    assert status == 0
+    assert [op.name for op in ops] == sorted(op.name for op in ops)
+    assert {"MatMul", "MatrixInverse"} <= {op.name for op in ops}
+    assert OpRegistry.global_().look_up("MatMul").op_def in ops
+
+
+def test_ops_selects_those_of_a_graph(cyxla, file, functional):
+    assert [line.split()[0] for line in cyxla("ops", "--selected", file)[1].splitlines()] == [
+        "AddV2", "Const", "MatMul", "NoOp", "Placeholder",
+    ]  # fmt: skip
+    assert cyxla("ops", "--selected", functional, "--count")[1] == "2\n"
+    assert [op.name for op in op_list_from(cyxla("ops", "A*", "--selected", file, "--pbtxt")[1])] == ["AddV2"]
+
+
+def test_select_ops_lists_ops_and_kernels(cyxla, file, functional):
+    status, out, _ = cyxla("select-ops", file)
+    rows = {line.split()[0]: line for line in out.splitlines()}
+    assert status == 0
+    assert list(rows) == ["AddV2", "Const", "MatMul", "NoOp", "Placeholder"]
+    assert "device='CPU'" in rows["MatMul"]
+    assert cyxla("select-ops", file, functional, "--names")[1].split() == list(rows)
+    pairs = json.loads(cyxla("select-ops", file, "--json")[1])
+    assert [op for op, _ in pairs] == list(rows)
+    assert all(kernel for _, kernel in pairs)
+    assert "AddV2" in cyxla("select-ops", functional)[1]
+    assert "no kernel for TPU devices" in cyxla("select-ops", file, "--device", "TPU")[1]
+
+
+@pytest.mark.parametrize("args, message", [
+    (("select-ops", "nowhere.pb"), "NOT_FOUND"), (("ops", "--selected", "nowhere.pb"), "NOT_FOUND"),
+    (("trace-lowering", "nowhere.pb"), "NOT_FOUND"), (("trace-lowering", "MatMull"), "not registered: 'MatMull'"),
+    (("trace-lowering", "MatMul", "--input", "f32[2,2]"), "MatMul has 2 inputs, got 1"),
+    (("trace-lowering", "MatMul", "--input", "f32[2", "--input", "f32[2,2]"), "neither a shape nor JSON"),
+    (("trace-lowering", "MatMul", "--attr", "transpose_a"), "no '='"),
+    (("trace-lowering", "MatMul", "--feed", "x=1"), "has no --feed"),
+    (("trace-lowering", "Reshape"), "compile-time constant"),
+    (("trace-lowering", "AddN"), "is a list"), (("trace-lowering", "AsString"), "AsString"),
+])  # fmt: skip
+def test_errors_of_graph_verbs(cyxla, args, message):
+    status, _, err = cyxla(*args)
+    assert status == 1
+    assert message in err
+
+
+def test_select_ops_names_undeclared_ops(cyxla, tmp_path):
+    path = tmp_path / "g.pbtxt"
+    path.write_text('node { name: "a" op: "MatMull" }')
+    for verb in (("select-ops", str(path)), ("ops", "--selected", str(path))):
+        status, _, err = cyxla(*verb)
+        assert (status, "MatMull" in err) == (1, True)
+
+
+def heads(out):
+    return [line for line in out.splitlines() if not line.startswith("  ")]
+
+
+def test_trace_lowering_shows_the_instructions_of_each_kernel(cyxla, file):
+    status, out, _ = cyxla("trace-lowering", file, "--fetch", "z:0")
+    assert status == 0
+    (line,) = [h for h in heads(out) if h.startswith("MatMul = ")]
+    assert line.startswith("MatMul = MatMul by cyxla.tf2xla.kernels.")
+    after = out.splitlines()[out.splitlines().index(line) + 1]
+    assert " dot(" in after
+    assert "metadata" not in out
+    assert any(h.startswith("z = AddV2 by cyxla.tf2xla.") for h in heads(out))
+
+
+def test_trace_lowering_looks_into_functions(cyxla, functional):
+    status, out, _ = cyxla("trace-lowering", functional)
+    assert status == 0
+    assert any(h.startswith("sum = AddV2 by ") for h in heads(out))
+    assert " add(" in out
+
+
+OPS = [
+    # arguments, an opcode that is emitted
+    (["MatMul", "--input", "f32[2,3]", "--input", "f32[4,3]", "--attr", "transpose_b=true"], "dot"),
+    (["Relu"], "maximum"),
+    (["Reshape", "--input", "f32[6]", "--input", "[2, 3]"], "reshape"), (["Softmax"], "reduce"),
+    (["ConcatV2", "--input", "f32[2];f32[3]", "--input", "0"], "concatenate"), (["BitwiseAnd"], "and"),
+    (["Cast", "--attr", "DstT=int32"], "convert"), (["LogicalNot"], "not"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("args, opcode", OPS)
+def test_trace_lowering_of_one_op(cyxla, args, opcode):
+    status, out, err = cyxla("trace-lowering", *args)
+    assert status == 0, err
+    assert any(h.startswith(f"{args[0]} = {args[0]} by ") for h in heads(out))
+    assert f" {opcode}(" in out

@@ -330,6 +330,11 @@ class XlaOpKernel(OpKernel):
         if "compute" in cls.__dict__:
             raise InvalidArgumentError(f"{cls.__name__} has compute: an XLA kernel has compile instead")
 
+    @property
+    def implementation(self) -> Callable[..., Any]:
+        """The class or function that emits the instructions."""
+        return type(self)
+
     def compile(self, ctx: XlaOpKernelContext) -> None:
         """Read symbolic inputs from the context, and set instructions as outputs."""
         raise UnimplementedError(f"{type(self).__name__} has no compile")
@@ -345,6 +350,11 @@ class FunctionXlaKernel(XlaOpKernel):
     def __init__(self, construction: OpKernelConstruction, function: Callable[[XlaOpKernelContext], Any]) -> None:
         super().__init__(construction)
         self._function = function
+
+    @property
+    def implementation(self) -> Callable[..., Any]:
+        """The function that emits the instructions."""
+        return self._function
 
     def compile(self, ctx: XlaOpKernelContext) -> None:
         """Call the function and set its results as outputs."""
@@ -366,6 +376,11 @@ class Lowering(XlaOpKernel):
         super().__init__(construction)
         self._function, self._const = function, frozenset(const)
         self._attrs = {name: construction.get_attr(name) for name in attrs}
+
+    @property
+    def implementation(self) -> Callable[..., Any]:
+        """The function that emits the instructions."""
+        return self._function
 
     def compile(self, ctx: XlaOpKernelContext) -> None:
         """Call the function with instructions and constants, and set its results as outputs."""

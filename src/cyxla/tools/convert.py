@@ -63,8 +63,19 @@ _FORMS: dict[str, Callable[[HloModule], str | bytes]] = {
 }  # fmt: skip
 
 
-def lowered(graph: Graph, feeds: list[str], fetches: list[str]) -> HloModule:
+def lowered(
+    graph: Graph, feeds: list[str], fetches: list[str], make: Callable[[XlaCompilerOptions], XlaCompiler] = XlaCompiler
+) -> HloModule:
     """Compile a graph to a module; placeholders become parameters of their own or their fed shapes.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    feeds, fetches : list of str
+        Fed values, ``NAME=FILE.npy`` or ``NAME=VALUE``, and names of tensors to compute; by default all unused outputs.
+    make : callable
+        Constructor of the compiler.
 
     Raises
     ------
@@ -74,7 +85,7 @@ def lowered(graph: Graph, feeds: list[str], fetches: list[str]) -> HloModule:
     names = fetches or [tensor.name for tensor in results(graph)]
     values = read_feeds(graph, feeds, names, 0)
     part = executable_graph(graph, [graph.tensor(n) for n in values], [graph.tensor(n) for n in names], [])
-    compiler = XlaCompiler(XlaCompilerOptions("XLA_CPU_JIT", part.library))
+    compiler = make(XlaCompilerOptions("XLA_CPU_JIT", part.library))
     constants = compiler.analysis.run(part).args
     args = [
         argument_for(np.asarray(value), graph.tensor(name).dtype, constant=k in constants)

@@ -24,6 +24,8 @@ VERBS = {
     "ops": "list the ops of graphs",
     "op": "show the declaration of an op",
     "kernels": "list the kernels, or those of an op",
+    "select-ops": "list the ops and kernels that graphs need",
+    "trace-lowering": "show the HLO that the XLA kernel of each node of a graph, or of one op, emits",
     "xla-ops": "list the ops that compile, count them, or name those that do not",
     "devices": "list the devices that sessions have",
     "passes": "list the passes that rewrite graphs, and when they run",

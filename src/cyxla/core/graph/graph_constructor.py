@@ -56,14 +56,30 @@ def load_graph(source: str | bytes | os.PathLike[str], *, allow_file_access: boo
     path = Path(source)
     if os.path.isdir(path):
         return import_meta_graph(read_meta_graph(path), path, allow_file_access=allow_file_access)
+    return import_graph_def(_read(path), allow_file_access=allow_file_access)
+
+
+def read_graph_def(path: str | os.PathLike[str]) -> Any:
+    """Read the GraphDef message of a file or of a SavedModel, whose ops need not be declared.
+
+    Raises
+    ------
+    NotFoundError
+        The file does not exist.
+    InvalidArgumentError, DataLossError
+        The file is not a GraphDef.
+    """
+    return read_meta_graph(path).graph_def if os.path.isdir(path) else parse_graph_def(_read(Path(path)))
+
+
+def _read(path: Path) -> bytes:
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a zero byte
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise NotFoundError(
             f"cannot read the graph '{str(path)[:_MAX_PATH]}': {reason}", hint="give the path of a file"
         ) from error
-    return import_graph_def(data, allow_file_access=allow_file_access)
 
 
 def import_meta_graph(meta_graph: Any, folder: Path, *, allow_file_access: bool = False) -> Graph:

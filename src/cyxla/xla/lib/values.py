@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from math import prod
 from typing import Any
 
@@ -118,6 +119,7 @@ def widened(op: XlaOp) -> XlaOp:
 def in_f32(function: Callable[..., XlaOp]) -> Callable[..., XlaOp]:
     """Wrap a function to compute narrower floats in f32 and round the result back."""
 
+    @wraps(function)
     def wrapped(*operands: XlaOp, **attrs: Any) -> XlaOp:
         if not is_narrow(operands[0]):
             return function(*operands, **attrs)

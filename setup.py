@@ -127,7 +127,7 @@ setup(
     packages=[*find_packages("src"), "cyxla.include.cyxla"],
     package_data={
         "": ["*.pyi"],
-        "cyxla": ["py.typed"],
+        "cyxla": ["py.typed", "testing/data/*.zip"],
         "cyxla.include.cyxla": ["*.h", "kernels/*.h", "aot/*.[ch]", "aot/python/*.[ch]"],
     },
     ext_modules=[

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from support import random_bounded, random_programs, xla_cases
+from support import random_bounded, random_programs
 from support.differential import arguments, flat
 from support.programs import assert_same
 from support.random_steps import random_steps
 
 import cyxla
 from cyxla.errors import DeadlineExceededError, OpError, UnimplementedError
+from cyxla.testing import cases
 from cyxla.xla.hlo import HloModule, parse_module
 from cyxla.xla.hlo.proto import schema
 from cyxla.xla.stablehlo import read_stablehlo, write_stablehlo
@@ -31,7 +32,7 @@ def modules() -> list[HloModule]:
     """Small programs of this project: random ones, recorded ones."""
     made = [random_programs.random_module(seed, 3 + seed % 14)[0] for seed in range(160)]
     made += [random_steps(seed) for seed in range(60)]
-    return made + [parse_module(xla_cases.read(case["id"] + "/program.hlo").decode()) for case in xla_cases.index()]
+    return made + [parse_module(cases.read(case["id"] + "/program.hlo").decode()) for case in cases.index()]
 
 
 def short(found: Sequence[str]) -> list[str]:
@@ -154,7 +155,7 @@ class Hlo(Text):
     name, suffix = "hlo", ".hlo"
 
     def collect(self) -> list[str]:
-        named = [entry["text"] for kind in xla_cases.grammar().values() for entry in kind]
+        named = [entry["text"] for kind in cases.grammar().values() for entry in kind]
         examples = [path.read_text() for path in sorted(EXAMPLES.glob("*.hlo"))]
         return short([module.to_text() for module in modules()]) + short(named) + examples
 

@@ -1,48 +1,33 @@
 """Both platforms give XLA's results, from text, from protos, and from text printed again."""
 
 import pytest
-from support import xla_cases
 
 import cyxla
-from cyxla.errors import HloParseError, OpError, UnimplementedError
+from cyxla.errors import HloParseError
+from cyxla.testing import cases
+from cyxla.testing.conformance.test_programs import test_ill_typed_program_is_refused, test_program
 from cyxla.xla.hlo import HloModule, parse_module
 
-CASES = [pytest.param(case, id=case["id"]) for case in xla_cases.index()]
+__all__ = ["test_ill_typed_program_is_refused", "test_program"]  # which run here too
+
 FORMS = {
-    "text": lambda case: xla_cases.read(case["id"] + "/program.hlo").decode(),
-    "proto": lambda case: xla_cases.read(case["id"] + "/program.pb"),
-    "printed": lambda case: parse_module(FORMS["text"](case)).to_text(),
-    "proto again": lambda case: HloModule.from_text(FORMS["text"](case)).to_proto(),
+    "proto": lambda case: cases.read(case["id"] + "/program.pb"),
+    "printed": lambda case: parse_module(text(case)).to_text(),
+    "proto again": lambda case: HloModule.from_text(text(case)).to_proto(),
 }
 
 
-def check(case, executable):
-    args, expected = xla_cases.arrays(case)
-    results = xla_cases.flatten(executable(*args))
-    assert len(results) == len(expected)
-    for got, want, tolerance in zip(results, expected, case["tol"], strict=True):
-        xla_cases.assert_close(got, want, tolerance["rtol"], tolerance["floor"], case.get("zero_sign", False))
+def text(case):
+    return cases.read(case["id"] + "/program.hlo").decode()
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("case", CASES)
-def test_interpreter(case, form):
-    check(case, cyxla.compile(FORMS[form](case), platform="interpreter"))
+@pytest.mark.parametrize("case", cases.index(), ids=lambda case: case["id"])
+def test_forms_of_a_program(case, form):
+    cases.check(case, cyxla.compile(FORMS[form](case), platform="interpreter"))
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_cpu_is_right_or_names_the_unsupported_opcode(case):
-    try:
-        executable = cyxla.compile(FORMS["text"](case), platform="cpu")
-    except UnimplementedError as error:
-        message = error.message
-    else:
-        check(case, executable)
-        return
-    assert any(opcode in message for opcode in case["opcodes"])
-
-
-@pytest.mark.parametrize("case", xla_cases.grammar()["valid"], ids=lambda c: c["id"])
+@pytest.mark.parametrize("case", cases.grammar()["valid"], ids=lambda c: c["id"])
 def test_printing_is_a_fixed_point(case):
     once = parse_module(case["text"]).to_text()
     assert parse_module(once).to_text() == once
@@ -52,17 +37,10 @@ def test_printing_is_a_fixed_point(case):
         assert "".join(part.split()) in squeezed
 
 
-@pytest.mark.parametrize("case", xla_cases.grammar()["malformed"], ids=lambda c: c["id"])
+@pytest.mark.parametrize("case", cases.grammar()["malformed"], ids=lambda c: c["id"])
 def test_errors_of_malformed_text_name_the_position(case):
     with pytest.raises(HloParseError) as caught:
         parse_module(case["text"])
     if case["lines"]:
         assert caught.value.line in case["lines"]
         assert isinstance(caught.value.column, int)
-
-
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
-@pytest.mark.parametrize("case", xla_cases.grammar()["semantic"], ids=lambda c: c["id"])
-def test_ill_typed_programs_are_refused(case, platform):
-    with pytest.raises(OpError):
-        cyxla.compile(case["text"], platform=platform)

@@ -39,16 +39,11 @@ ENTRY main {
 """
 
 
-@pytest.fixture(params=["interpreter", "cpu"])
-def platform(request):
-    return request.param
-
-
 @pytest.fixture
-def build(platform):
+def build(backend):
     def compile(text, **options):
         options.setdefault("feeds", Feeds(timeout=20))
-        return cyxla.compile(text, platform=platform, **options)
+        return cyxla.compile(text, platform=backend, **options)
 
     return compile
 
@@ -313,8 +308,8 @@ def test_queues_can_be_cleared(build):
     assert repr(run.feeds) == "<Feeds empty>"
 
 
-def test_a_client_has_one_pair_of_queues(platform):
-    client = cyxla.LocalClient(platform)
+def test_a_client_has_one_pair_of_queues(backend):
+    client = cyxla.LocalClient(backend)
     run, other = client.compile(PAIR), client.compile(PAIR)
     client.transfer_to_infeed((np.float32([1, 2]), np.int32(3)))
     client.transfer_to_infeed((np.float32([3, 4]), np.int32(5)))
@@ -376,10 +371,10 @@ def test_directions_of_a_channel_are_apart(build):
         build(receiver(5, HOST), feeds=feeds)()
 
 
-def test_programs_send_to_each_other(platform):
+def test_programs_of_two_platforms_send_to_each_other(backend):
     feeds = Feeds(timeout=20)
-    send = cyxla.compile(sender(3), platform=platform, feeds=feeds)
-    recv = cyxla.compile(receiver(3), platform="cpu" if platform == "interpreter" else "interpreter", feeds=feeds)
+    send = cyxla.compile(sender(3), platform=backend, feeds=feeds)
+    recv = cyxla.compile(receiver(3), platform="cpu" if backend == "interpreter" else "interpreter", feeds=feeds)
     found = []
     thread = threading.Thread(target=lambda: found.extend([recv(), recv()]))
     thread.start()

@@ -10,8 +10,6 @@ import cyxla
 from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError, UnimplementedError
 from cyxla.xla.client import any_size
 
-PLATFORMS = pytest.mark.parametrize("platform", ["interpreter", "cpu"])
-
 
 def f32(*sizes):
     return np.arange(np.prod(sizes, dtype=int), dtype=np.float32).reshape(sizes) + 1
@@ -191,11 +189,10 @@ CASES = {
 }  # fmt: skip
 
 
-@PLATFORMS
 @pytest.mark.parametrize("name", CASES)
-def test_one_executable_serves_all_sizes(name, platform):
+def test_one_executable_serves_all_sizes(name, backend):
     text, want, calls = CASES[name]
-    run = cyxla.compile(text, platform=platform)
+    run = cyxla.compile(text, platform=backend)
     for arguments in [*calls, *calls]:
         got, expected = run(*arguments), want(*arguments)
         for a, b in zip(*(x if isinstance(x, tuple) else (x,) for x in (got, expected)), strict=True):
@@ -203,7 +200,6 @@ def test_one_executable_serves_all_sizes(name, platform):
             np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
-@PLATFORMS
 @pytest.mark.parametrize("name, given, error, match", [
     ("rows", (f32(2, 4),), ShapeError, r"argument 0: got float32\[2,4\], want f32\[\?,3\]"),
     ("rows", (f32(3),), ShapeError, r"argument 0: got float32\[3\], want f32\[\?,3\]"),
@@ -216,9 +212,9 @@ def test_one_executable_serves_all_sizes(name, platform):
     ("branch", (f32(3), np.True_, np.int32(4)), InvalidArgumentError, r"arguments f32\[3\], pred\[\], s32\[\]"),
 ])  # fmt: skip
 @pytest.mark.parametrize("warm", [False, True])
-def test_arguments_that_do_not_fit(name, given, error, match, platform, warm):
+def test_arguments_that_do_not_fit(name, given, error, match, backend, warm):
     text, want, calls = CASES[name]
-    run = cyxla.compile(text, platform=platform)
+    run = cyxla.compile(text, platform=backend)
     if warm:
         run(*calls[0])
     with pytest.raises(error, match=match):
@@ -276,9 +272,8 @@ def test_results_are_written_to_out():
     (TWICE, {0: f32(3)}, (), f32(3) * 2), (RESHAPE, {1: i64(3, 2)}, (f32(6),), f32(3, 2)),
     (RESHAPE, {"arg0": f32(6)}, (i64(3, 2),), f32(3, 2)), (LOOP, {"arg1": 1}, (f32(2),), [1, 3]),
 ])  # fmt: skip
-@PLATFORMS
-def test_arguments_are_bound(text, fixed, given, want, platform):
-    run = cyxla.compile(text, platform=platform)
+def test_arguments_are_bound(text, fixed, given, want, backend):
+    run = cyxla.compile(text, platform=backend)
     bound = run.bind(fixed)
     assert len(bound.inputs) == len(given)
     for each in (bound, pickle.loads(pickle.dumps(bound))):

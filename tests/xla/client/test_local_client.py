@@ -14,9 +14,9 @@ X = np.linspace(-2, 2, 16, dtype=np.float32)
 Y = np.linspace(5, 1, 16, dtype=np.float32)
 
 
-@pytest.fixture(params=["interpreter", "cpu"])
-def client(request):
-    return LocalClient(request.param)
+@pytest.fixture
+def client(backend):
+    return LocalClient(backend)
 
 
 def saxpy():

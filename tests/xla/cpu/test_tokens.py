@@ -19,9 +19,8 @@ TEXT = """ENTRY e {
 X = np.arange(3, dtype="f4")
 
 
-@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
-def test_tokens_pass_through(platform):
-    run = cyxla.compile(TEXT, platform=platform)
+def test_tokens_pass_through(backend):
+    run = cyxla.compile(TEXT, platform=backend)
     token, (y, other) = run(TOKEN_VALUE, (X, TOKEN_VALUE))
     assert token is TOKEN_VALUE
     assert other is TOKEN_VALUE

@@ -13,7 +13,6 @@ from cyxla.xla.cpu.calls import lapack
 from cyxla.xla.evaluator.custom_calls import custom_call_targets
 from cyxla.xla.hlo.custom_call_signatures import targets_with_signature
 
-PLATFORMS = ["cpu", "interpreter"]
 NUMPY = {"f32": "f4", "f64": "f8", "c64": "c8", "c128": "c16", "s32": "i4"}
 OWN = ["Eigh", "LuDecomposition", "ProductOfElementaryHouseholderReflectors", "Qr", "tridiagonal_solve_perturbed_ffi"]
 
@@ -141,12 +140,11 @@ def full(name):
     return f"{name}_ffi" if name.startswith("tridiag") else name if name in OWN else f"lapack_{name}_ffi"
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("name, operands, results, options, error, said", MISFITS)
-def test_wrong_shapes_and_types(platform, name, operands, results, options, error, said):
+def test_wrong_shapes_and_types(backend, name, operands, results, options, error, said):
     results = results if not results.startswith("((") else results.replace(", ", " ")[1:-1]
     with pytest.raises(OpError) as caught:
-        cyxla.compile(program(full(name), operands, results, options), platform=platform)
+        cyxla.compile(program(full(name), operands, results, options), platform=backend)
     assert type(caught.value) is error
     assert caught.value.number in (3, 12)
     assert re.search(said, caught.value.message)
@@ -169,8 +167,7 @@ def test_errors_have_a_remedy():
     )
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
-def test_stablehlo_names_the_line(platform):
+def test_stablehlo_names_the_line(backend):
     text = """func.func @main(%a: tensor<2x5xf32>) -> tensor<2x5xf32> {
       %0 = stablehlo.sine %a : tensor<2x5xf32>
       %1:2 = stablehlo.custom_call @lapack_spotrf_ffi(%0) {mhlo.backend_config = {uplo = 76 : ui8}}
@@ -178,7 +175,7 @@ def test_stablehlo_names_the_line(platform):
       return %1#0 : tensor<2x5xf32>
     }"""
     with pytest.raises(ShapeError, match=r"lapack_spotrf_ffi: operand 0 is f32\[2,5\]") as caught:
-        cyxla.compile(text, platform=platform)
+        cyxla.compile(text, platform=backend)
     assert caught.value.where.startswith("line 3, ")
 
 
@@ -258,57 +255,52 @@ def test_every_target_has_a_signature():
     assert covered | {full(name) for name, *_ in FITTING if full(name) in OWN} == known
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("name, letters, operands, results, options", EACH)
-def test_sizes_of_0_and_1_run(platform, name, letters, operands, results, options):
+def test_sizes_of_0_and_1_run(backend, name, letters, operands, results, options):
     sizes = [(0, 0, ()), (1, 1, ()), (3, 0, (2,)), (0, 3, ()), (3, 1, ()), (1, 3, (2,)), (3, 3, (0,))]
     calls = [fitting(name, letters[-1], operands, results, options, *s) for s in sizes]
-    run = cyxla.compile(program_of_several(calls), platform=platform)
+    run = cyxla.compile(program_of_several(calls), platform=backend)
     got = run(*[value(s, 1) for _, given, _, _ in calls for s in given.split()])
     for outputs, (_, _, made, _) in zip(got, calls, strict=True):
         assert [str(Shape.of(np.asarray(g))) for g in flat(outputs)] == made.split()
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("name, letters, operands, results, options", EACH)
-def test_numbers_that_are_not_finite_end(platform, name, letters, operands, results, options):
+def test_numbers_that_are_not_finite_end(backend, name, letters, operands, results, options):
     """And those so large that sums are not; no factor of them comes out finite."""
     target, given, made, options = fitting(name, letters[0], operands, results, options, 4, 3)
-    run = cyxla.compile(program(target, given, made, options), platform=platform)
+    run = cyxla.compile(program(target, given, made, options), platform=backend)
     for number in (np.nan, np.inf, -np.inf, 3e38, 0):
         got = flat(run(*[value(s, number) for s in given.split()]))
         if np.isnan(number) and name not in ("orgqr", "ormqr", "ProductOfElementaryHouseholderReflectors"):
             assert any(np.isnan(g).any() for g in got)
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("letter, form", [("d", "or"), ("z", "un")])
-def test_no_reflectors(platform, letter, form):
+def test_no_reflectors(backend, letter, form):
     """Their product is the identity."""
     t = TYPES[letter][0]
     text = program(f"lapack_{letter}{form}gqr_ffi", f"{t}[2,4,3] {t}[2,0]", f"{t}[2,4,3]", {})
-    q = cyxla.compile(text, platform=platform)(np.full((2, 4, 3), 7, NUMPY[t]), np.zeros((2, 0), NUMPY[t]))
+    q = cyxla.compile(text, platform=backend)(np.full((2, 4, 3), 7, NUMPY[t]), np.zeros((2, 0), NUMPY[t]))
     np.testing.assert_array_equal(q, np.broadcast_to(np.eye(4, 3), (2, 4, 3)))
     c = np.arange(8, dtype=NUMPY[t]).reshape(4, 2)
     for width in (0, 3):
         text = program(f"lapack_{letter}{form}mqr_ffi", f"{t}[4,{width}] {t}[0] {t}[4,2]", f"{t}[4,2]", {"left": True})
-        run = cyxla.compile(text, platform=platform)
+        run = cyxla.compile(text, platform=backend)
         np.testing.assert_array_equal(run(np.ones((4, width), NUMPY[t]), np.zeros(0, NUMPY[t]), c), c)
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
-def test_a_singular_system_of_one_equation(platform):
+def test_a_singular_system_of_one_equation(backend):
     run = cyxla.compile(program("lapack_dgtsv_ffi", "f64[1] f64[1] f64[1] f64[1,2]",
-                                "f64[1] f64[1] f64[1] f64[1,2] s32[]", {}), platform=platform)  # fmt: skip
+                                "f64[1] f64[1] f64[1] f64[1,2] s32[]", {}), platform=backend)  # fmt: skip
     assert run(np.ones(1), np.zeros(1), np.ones(1), np.ones((1, 2)))[-1] == 1
     *_, x, info = run(np.ones(1), np.full(1, 4.0), np.ones(1), np.ones((1, 2)))
     assert (x.tolist(), info) == ([[0.25, 0.25]], 0)
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
-def test_a_tridiagonal_system_that_overflows_ends(platform):
+def test_a_tridiagonal_system_that_overflows_ends(backend):
     shape = "f64[6] f64[6] f64[6] f64[6,2]"
-    run = cyxla.compile(program("tridiagonal_solve_perturbed_ffi", shape, "f64[6,2]", {}), platform=platform)
+    run = cyxla.compile(program("tridiagonal_solve_perturbed_ffi", shape, "f64[6,2]", {}), platform=backend)
     run(np.zeros(6), np.ones(6), np.full(6, 1e308), np.full((6, 2), 1e308))
 
 

@@ -11,7 +11,6 @@ from cyxla.xla.evaluator import Options, evaluate
 
 ADD = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }\n"
 ONES = np.ones(4, np.float32)
-PLATFORMS = pytest.mark.parametrize("platform", ["cpu", "interpreter"])
 
 
 def program(body, header=""):
@@ -31,43 +30,39 @@ DEPENDENT = {
 }
 
 
-@PLATFORMS
 @pytest.mark.parametrize("header", [", replica_count=2", ", num_partitions=2"])
 @pytest.mark.parametrize("name", DEPENDENT)
-def test_several_devices_do_not_run_as_one(name, header, platform):
+def test_several_devices_do_not_run_as_one(name, header, backend):
     with pytest.raises(UnimplementedError, match=f"{name} in a program for several devices") as caught:
-        cyxla.compile(program(DEPENDENT[name], header), platform=platform)
+        cyxla.compile(program(DEPENDENT[name], header), platform=backend)
     assert "rendezvous" in caught.value.hint
     with pytest.raises(UnimplementedError, match="several devices"):
         evaluate(cyxla.hlo.parse_module(program(DEPENDENT[name], header)), [ONES])
 
 
-@PLATFORMS
-def test_several_devices_from_stablehlo(platform):
+def test_several_devices_from_stablehlo(backend):
     text = """module attributes {mhlo.num_replicas = 2 : i32} { func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
       %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
         ^bb0(%a: tensor<f32>, %b: tensor<f32>): %s = stablehlo.add %a, %b : tensor<f32>
         stablehlo.return %s : tensor<f32> }) : (tensor<4xf32>) -> tensor<4xf32>
       return %0 : tensor<4xf32> } }"""
     with pytest.raises(UnimplementedError, match="several devices"):
-        cyxla.compile(text, platform=platform)
+        cyxla.compile(text, platform=backend)
 
 
-@PLATFORMS
 @pytest.mark.parametrize("body, highest", [
     ("ROOT r = f32[4] all-reduce(x), replica_groups={{0,1}}, to_apply=add", 1),
     ("ROOT r = f32[4] all-reduce(x), replica_groups=[2,4]<=[8], to_apply=add", 7),
     ("ROOT r = f32[4] collective-permute(x), source_target_pairs={{0,3}}", 3),
 ])  # fmt: skip
-def test_devices_that_do_not_exist(body, highest, platform):
+def test_devices_that_do_not_exist(body, highest, backend):
     with pytest.raises(InvalidArgumentError, match=f"names device {highest}; this run has 1"):
-        cyxla.compile(program(body), platform=platform)
+        cyxla.compile(program(body), platform=backend)
 
 
-@PLATFORMS
 @pytest.mark.parametrize("header", ["", ", replica_count=8, num_partitions=2"])
-def test_programs_that_are_the_same_on_each_device_run(header, platform):
-    double = cyxla.compile(program("ROOT r = add(x, x)", header), platform=platform)
+def test_programs_that_are_the_same_on_each_device_run(header, backend):
+    double = cyxla.compile(program("ROOT r = add(x, x)", header), platform=backend)
     np.testing.assert_array_equal(double(ONES), 2 * ONES)
 
 

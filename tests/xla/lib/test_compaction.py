@@ -14,7 +14,6 @@ from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.compaction import compact, compact_indices, expand
 from cyxla.xla.passes.simplify import cse
 
-PLATFORMS = ["cpu", "interpreter"]
 TYPES = [
     "pred", "s4", "u4", "s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64", "f8e4m3fn", "f8e5m2", "bf16", "f16",
     "f32", "f64", "c64", "c128",
@@ -68,43 +67,39 @@ def same(got, wanted):
     assert got.tobytes() == wanted.tobytes()
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("kind", MASKS)
 @pytest.mark.parametrize("size", SIZES)
-def test_masks(size, kind, platform):
+def test_masks(size, kind, backend):
     dtypes = [element_type(t) for t in ("f32", "f64", "s8", "c128")]
     arrays = [random_array(Shape.array(t, (size,)), size + k, 0.1) for k, t in enumerate(dtypes)]
-    check(platform, MASKS[kind](size), arrays, dtypes)
+    check(backend, MASKS[kind](size), arrays, dtypes)
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("dtype", TYPES)
-def test_element_types(dtype, platform):
+def test_element_types(dtype, backend):
     for size in (65, 1000):
         shapes = [Shape.array(element_type(dtype), (size, *rest)) for rest in ((), (3,))]
         arrays = [random_array(s, size, 0.1) for s in shapes]
-        check(platform, MASKS["half"](size), arrays, [element_type(dtype)] * 2)
+        check(backend, MASKS["half"](size), arrays, [element_type(dtype)] * 2)
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("kind", MASKS)
-def test_rows(kind, platform):
+def test_rows(kind, backend):
     for size in (0, 5, 130):
         dtypes = [element_type("f32")] * len(ROWS)
         arrays = [random_array(Shape.array(t, (size, *rest)), 7, 0.1) for t, rest in zip(dtypes, ROWS, strict=True)]
-        check(platform, MASKS[kind](size), arrays, dtypes)
+        check(backend, MASKS[kind](size), arrays, dtypes)
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("kind", MASKS)
-def test_without_zero_fill(kind, platform):
+def test_without_zero_fill(kind, backend):
     for size, rest in ((0, ()), (65, (3,)), (4097, ()), (40, (200,))):
         b = XlaBuilder("compaction")
         mask = xla.parameter(b, 0, Shape.array(ElementType.PRED, (size,)), "mask")
         x = xla.parameter(b, 1, Shape.array(ElementType.F32, (size, *rest)), "x")
         (packed,), count = compact(mask, [x], zero_fill=False)
         indices, _ = compact_indices(mask, zero_fill=False)
-        made = cyxla.compile(b.build(xla.tuple_(b, [count, packed, indices])), platform=platform)
+        made = cyxla.compile(b.build(xla.tuple_(b, [count, packed, indices])), platform=backend)
         selected, array = MASKS[kind](size), random_array(x.shape, size, 0.1)
         found, rows, positions = made(selected, array)
         same(rows[:found], array[selected])

@@ -25,9 +25,9 @@ A, B0, B1, C = np.arange(16, dtype=np.float32).reshape(4, 4) + 1
 WANT = A * B0 + B1 - C
 
 
-@pytest.fixture(params=PLATFORMS)
-def run(request):
-    return cyxla.compile(PROGRAM, platform=request.param)
+@pytest.fixture
+def run(backend):
+    return cyxla.compile(PROGRAM, platform=backend)
 
 
 @pytest.mark.parametrize("fixed, free", [

@@ -32,9 +32,8 @@ def far(got, want, ulp):
     return np.where(odd, ~same, apart.astype(bool))
 
 
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize("key", sorted(recorded()))
-def test_recorded_values(key, platform):
+def test_recorded_values(key, backend):
     operation, ulp, kind = key.split()
     x, want = recorded()[key]
     shape = f"tensor<{len(x)}xcomplex<{'f32' if kind == 'complex64' else 'f64'}>>"
@@ -42,7 +41,7 @@ def test_recorded_values(key, platform):
         f'func.func @main(%0: {shape}) -> {shape} {{ %1 = "{operation}"(%0) : ({shape}) -> {shape} '
         f"func.return %1 : {shape} }}"
     )
-    got = cyxla.compile(text, platform=platform)(x)
+    got = cyxla.compile(text, platform=backend)(x)
     wrong = far(got.real, want.real, int(ulp)) | far(got.imag, want.imag, int(ulp))
     assert not wrong.any(), [(x[k], got[k], want[k]) for k in np.flatnonzero(wrong)[:5]]
 
@@ -67,12 +66,11 @@ BITS = [
 # fmt: on
 
 
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize("of, to, values, want", BITS, ids=[f"{r[0]}-{r[1]}" for r in BITS])
-def test_bits(of, to, values, want, platform):
+def test_bits(of, to, values, want, backend):
     text = (
         f"func.func @main(%a: {of}) -> {to} {{ %r = stablehlo.bitcast_convert %a : ({of}) -> {to} return %r : {to} }}"
     )
-    got = cyxla.compile(text, platform=platform)(values)
+    got = cyxla.compile(text, platform=backend)(values)
     assert got.dtype == want.dtype
     assert got.tobytes() == want.tobytes()

@@ -18,7 +18,6 @@ from cyxla.types import Shape
 from cyxla.xla.stablehlo import read_stablehlo
 
 X = np.array([1, 2, 3], np.float32)
-PLATFORMS = pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 
 LOOP = """func.func @main(%x: tensor<3xf32>, %n: tensor<i32>) -> (tensor<i32>, tensor<3xf32>) {
   %zero = stablehlo.constant dense<0> : tensor<i32>
@@ -37,9 +36,8 @@ LOOP = """func.func @main(%x: tensor<3xf32>, %n: tensor<i32>) -> (tensor<i32>, t
 }"""
 
 
-@PLATFORMS
-def test_loops_use_values_from_around_them(platform):
-    count, total = cyxla.compile(LOOP, platform=platform)(X, np.int32(4))
+def test_loops_use_values_from_around_them(backend):
+    count, total = cyxla.compile(LOOP, platform=backend)(X, np.int32(4))
     assert count == 4
     np.testing.assert_array_equal(total, X + 4 * 2 * X)
 
@@ -50,8 +48,7 @@ def test_constants_are_repeated_in_regions_and_arrays_carried():
     assert any(i.opcode == "constant" for i in loop.called[0].instructions)
 
 
-@PLATFORMS
-def test_a_loop_of_one_value(platform):
+def test_a_loop_of_one_value(backend):
     text = """func.func @main(%x: tensor<i32>) -> tensor<i32> {
       %r = "stablehlo.while"(%x) ({
       ^bb0(%i: tensor<i32>):
@@ -65,11 +62,10 @@ def test_a_loop_of_one_value(platform):
       }) : (tensor<i32>) -> tensor<i32>
       return %r : tensor<i32>
     }"""
-    assert cyxla.compile(text, platform=platform)(np.int32(3)) == 192
+    assert cyxla.compile(text, platform=backend)(np.int32(3)) == 192
 
 
-@PLATFORMS
-def test_branches_inside_a_loop_inside_a_branch(platform):
+def test_branches_inside_a_loop_inside_a_branch(backend):
     text = """func.func @main(%p: tensor<i1>, %x: tensor<3xf32>, %y: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
       %r:2 = "stablehlo.if"(%p) ({
         %zero = stablehlo.constant dense<0> : tensor<i32>
@@ -95,7 +91,7 @@ def test_branches_inside_a_loop_inside_a_branch(platform):
       }) : (tensor<i1>) -> (tensor<3xf32>, tensor<3xf32>)
       return %r#0, %r#1 : tensor<3xf32>, tensor<3xf32>
     }"""
-    run = cyxla.compile(text, platform=platform)
+    run = cyxla.compile(text, platform=backend)
     np.testing.assert_array_equal(run(np.bool_(True), X, 10 * X), (11 * X, 10 * X))
     np.testing.assert_array_equal(run(np.bool_(False), X, 10 * X), (10 * X, X))
 
@@ -143,9 +139,8 @@ FUNCTIONS = """module @m {
 }"""
 
 
-@PLATFORMS
-def test_functions(platform):
-    np.testing.assert_array_equal(cyxla.compile(FUNCTIONS, platform=platform)(X), X / 8)
+def test_functions(backend):
+    np.testing.assert_array_equal(cyxla.compile(FUNCTIONS, platform=backend)(X), X / 8)
 
 
 def test_functions_are_shared():
@@ -189,11 +184,10 @@ func.func private @flat(%n: tensor<i32>, %x: tensor<?x3xf32>) -> tensor<?xf32> {
 }"""
 
 
-@PLATFORMS
 @pytest.mark.parametrize("rows", [3, 5])
-def test_open_sizes_are_settled_by_the_arguments(platform, rows):
+def test_open_sizes_are_settled_by_the_arguments(backend, rows):
     x = np.ones((rows, 3), np.float32)
-    run = cyxla.compile(OPEN, x, platform=platform)
+    run = cyxla.compile(OPEN, x, platform=backend)
     np.testing.assert_array_equal(run(x), np.arange(rows * 3) + 1)
 
 
@@ -260,8 +254,7 @@ def test_functions_of_open_sizes_agree_with_inlined_ones():
         np.testing.assert_allclose(cyxla.compile(text, x, platform=platform)(x), want, 1e-5)
 
 
-@PLATFORMS
-def test_known_sizes_go_into_functions_and_come_out_of_them(platform):
+def test_known_sizes_go_into_functions_and_come_out_of_them(backend):
     """The sizes are worked out in a function of the sizes that another one found."""
     text = """func.func private @rows(%x: tensor<?x3xf32>) -> (tensor<i32>, tensor<?x3xf32>) {
       %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x3xf32>) -> tensor<i32>
@@ -282,7 +275,7 @@ def test_known_sizes_go_into_functions_and_come_out_of_them(platform):
       return %0, %1, %2, %y : tensor<?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<?x3xf32>
     }"""
     x = np.ones((2, 3), np.float32)
-    found = cyxla.compile(text, x, np.float32(7), platform=platform)(x, np.float32(7))
+    found = cyxla.compile(text, x, np.float32(7), platform=backend)(x, np.float32(7))
     for got, want in zip(found, ([7] * 2, [7] * 4, [7] * 2, -x), strict=True):
         np.testing.assert_array_equal(got, np.float32(want))
     module = read_stablehlo(text, [Shape.of(x), Shape.array("f32", ())])
@@ -380,14 +373,13 @@ func.func private @f(%x: tensor<3xf32>) -> tensor<3xf32> {
 }"""
 
 
-@PLATFORMS
 @pytest.mark.parametrize("location", ["", 'loc("a.py":30:4)'])
-def test_errors_of_unknown_custom_calls_have_a_location_and_a_remedy(platform, location):
+def test_errors_of_unknown_custom_calls_have_a_location_and_a_remedy(backend, location):
     text = FOREIGN.replace("LOC", location)
     with pytest.raises(UnimplementedError, match="'my_target' is not registered") as caught:
-        cyxla.compile(text, platform=platform)
+        cyxla.compile(text, platform=backend)
     assert "line 7, column 8: stablehlo.custom_call" in caught.value.where
     assert "cyxla.register_custom_call" in caught.value.hint
     assert "interpreter" not in str(caught.value)
-    run = cyxla.compile(text, platform=platform, custom_calls={"my_target": lambda ev, ins, x: 2 * x})
+    run = cyxla.compile(text, platform=backend, custom_calls={"my_target": lambda ev, ins, x: 2 * x})
     np.testing.assert_array_equal(run(X), -2 * X)

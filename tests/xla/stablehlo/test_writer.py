@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from support.random_programs import random_module
 from support.strategies import random_array
-from support.xla_cases import arrays, assert_close, flatten, index, read
 
 import cyxla
+from cyxla.testing.cases import arrays, assert_close, flatten, index, read
 from cyxla.types import Literal, Shape
 from cyxla.xla.hlo import OPCODES, parse_module, parse_shape
 from cyxla.xla.stablehlo import read_stablehlo, write_stablehlo
@@ -17,8 +17,8 @@ from cyxla.xla.stablehlo.write_values import dense, quoted, type_of
 WITHOUT = {
     "add-dependency", "all-gather-done", "all-gather-start", "all-reduce-done", "all-reduce-start", "async-done",
     "async-start", "async-update", "collective-permute-done", "collective-permute-start", "copy-done", "copy-start",
-    "domain", "dynamic-reshape", "parameter", "ragged-all-to-all", "ragged-dot", "recv", "recv-done",
-    "rng-get-and-update-state", "scaled-dot", "scan", "send", "send-done",
+    "domain", "dynamic-reshape", "parameter", "ragged-all-to-all", "ragged-dot", "rng-get-and-update-state",
+    "scaled-dot", "scan",
 }  # fmt: skip
 
 

@@ -319,6 +319,26 @@ def test_a_client_has_one_pair_of_queues(backend):
         client.transfer_from_outfeed(Shape.array("f32", (3,)))
 
 
+DYNAMIC = """ENTRY e { t = token[] after-all() in = (f32[<=4], token[]) infeed(t)
+  x = f32[<=4] get-tuple-element(in), index=0 k = token[] get-tuple-element(in), index=1
+  y = f32[<=4] add(x, x) ROOT o = token[] outfeed(y, k), outfeed_shape=f32[<=4] }"""
+
+
+def test_dynamic_sizes_on_the_interpreter():
+    run = cyxla.compile(DYNAMIC, platform="interpreter")
+    for values in ([], [1], [1, 2, 3, 4]):
+        run.infeed(values)
+        run()
+        np.testing.assert_array_equal(run.outfeed(), 2 * np.float32(values))
+    with pytest.raises(InvalidArgumentError, match=r"infeed: got .*want f32\[<=4\]"):
+        run.infeed([1, 2, 3, 4, 5])
+
+
+def test_dynamic_sizes_are_refused_by_native_code():
+    with pytest.raises(UnimplementedError, match="infeed with dynamic dimensions"):
+        cyxla.compile(DYNAMIC)
+
+
 # --- send and recv ---
 
 

@@ -13,7 +13,6 @@ from cyxla.errors import AlreadyExistsError, UnimplementedError
 from cyxla.xla.cpu.kernel.groups import Group, GroupKind
 from cyxla.xla.cpu.kernel.kernel import Step
 from cyxla.xla.hlo import Instruction
-from cyxla.xla.hlo.ops.host import HOST_TRANSFERS
 
 Steps = Step | list[Step]
 Check = Callable[[Instruction], "str | None"]  # None: yes; else why not
@@ -23,9 +22,9 @@ GroupEmitter = Callable[[Group], Steps]
 #: Modules in this package by the opcodes that they register, or whose groups they emit.
 MODULES: dict[str, str] = {
     "cholesky": "linalg.emit", "convolution": "convolution.emit", "custom-call": "calls.custom_call",
-    "dot": "dot.emit", "fft": "fft.emit",
-    **dict.fromkeys(HOST_TRANSFERS, "calls.host_transfer"),
-    "reduce": "reduce.emit", "reduce-window": "reduce.emit",
+    "dot": "dot.emit", "fft": "fft.emit", "infeed": "calls.host_transfer", "outfeed": "calls.host_transfer",
+    "recv": "calls.host_transfer", "recv-done": "calls.host_transfer", "send": "calls.host_transfer",
+    "send-done": "calls.host_transfer", "reduce": "reduce.emit", "reduce-window": "reduce.emit",
     "rng": "rng.distributions", "rng-bit-generator": "rng.bit_generator",
     "rng-get-and-update-state": "rng.distributions", "scatter": "scatter.scatter",
     "select-and-scatter": "scatter.select_and_scatter", "sort": "sort.emit", "topk": "sort.topk",

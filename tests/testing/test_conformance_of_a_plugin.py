@@ -136,6 +136,17 @@ def test_unknown_backends_are_a_usage_error(conformance):
     assert "no platform 'ekko'" in out
 
 
+def test_patterns_may_have_spaces_in_brackets(tmp_path):
+    (tmp_path / "list").write_text("fails t.py::test[a b-*]   c d # e\n\n# f\nskip t.py::*\n")
+    entries = read_list(tmp_path / "list")
+    assert [(e.verb, e.pattern, e.reason) for e in entries] == [
+        ("fails", "t.py::test[a b-*]", "c d"),
+        ("skip", "t.py::*", ""),
+    ]
+    assert entries[0].takes("t.py::test[a b-f32]")
+    assert not entries[0].takes("t.py::test[a c-f32]")
+
+
 @pytest.mark.parametrize("text, message", [
     ("fail x", r"list:1: 'fail x' is no entry"), ("\n# c\nskip", "list:3"), (None, "cannot read the list"),
 ])  # fmt: skip

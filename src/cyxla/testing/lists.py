@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from cyxla.errors import InvalidArgumentError
 
-VERBS = ("fails", "skip")
+_ENTRY = re.compile(r"(fails|skip)\s+([^\s\[]+(?:\[[^]]*\])?)\s*(.*)")  # with spaces in the brackets
 
 
 @dataclass
@@ -54,12 +55,13 @@ def read_list(path: str | Path) -> list[Entry]:
         raise InvalidArgumentError(f"cannot read the list of tests {str(path)!r}: {error}") from error
     entries = []
     for number, line in enumerate(text.splitlines(), 1):
-        words = line.partition("#")[0].split(None, 2)
-        where = f"{path}:{number}"
-        if words and (words[0] not in VERBS or len(words) < 2):
+        words, where = line.partition("#")[0].strip(), f"{path}:{number}"
+        if not words:
+            continue
+        parts = _ENTRY.fullmatch(words)
+        if parts is None:
             raise InvalidArgumentError(
-                f"{where}: {line.strip()!r} is no entry", hint="write 'fails PATTERN reason' or 'skip PATTERN reason'"
+                f"{where}: {words!r} is no entry", hint="write 'fails PATTERN reason' or 'skip PATTERN reason'"
             )
-        if words:
-            entries.append(Entry(words[0], words[1], words[2].strip() if len(words) > 2 else "", where))
+        entries.append(Entry(parts[1], parts[2], parts[3], where))
     return entries

@@ -10,6 +10,8 @@ from cyxla.xla.service import CompileOptions, Compiler, Executable
 from cyxla_toy import decompose
 from cyxla_toy.executable import OPCODES, ToyExecutable
 
+TYPES = {"pred", "s32", "s64", "f32"}
+
 
 class ToyCompiler(Compiler):
     """Compiles for the platform "toy"."""
@@ -32,4 +34,8 @@ class ToyCompiler(Compiler):
         left = sorted({i.opcode for c in module.post_order() for i in c.instructions} - OPCODES)
         if left:
             raise UnimplementedError(f"the toy has no {', '.join(left)}")
+        shapes = [leaf for c in module.post_order() for i in c.instructions for leaf in i.shape.leaves()]
+        types = sorted({str(leaf.dtype) for leaf in shapes} - TYPES)
+        if types:
+            raise UnimplementedError(f"the toy has no {', '.join(types)}")
         return ToyExecutable(module)

@@ -124,6 +124,7 @@ def test_few_opcodes_suffice(installed):
     assert refused == "the toy has no erf, sine"
 
 
+@pytest.mark.slow
 def test_it_conforms_but_for_a_list(installed):
     """Three in four tests need opcodes or types that it lacks."""
     out = installed("-m", "cyxla.testing", "--backend=toy", f"--backend-list={SAMPLE / 'conformance.txt'}", "-q")

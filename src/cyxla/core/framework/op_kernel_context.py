@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.device_base import DeviceBase
 from cyxla.core.framework.kernel_def import MemoryType
 from cyxla.core.framework.op_kernel import OpKernel, check_signature
@@ -17,12 +16,10 @@ from cyxla.core.framework.resource_mgr import (
     DEFAULT_CONTAINER,
     ResourceBase,
     ResourceHandle,
-    ResourceMgr,
-    ScopedStepContainer,
     type_name,
 )
-from cyxla.core.framework.step.cancellation import CancellationManager
 from cyxla.core.framework.step.context import StepContext
+from cyxla.core.framework.step.services import StepServices
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType, as_data_type
 from cyxla.core.framework.variable import Ref
@@ -38,7 +35,7 @@ _HOLDERS = 3  # of an input that may be forwarded: the list of inputs, the execu
 _FEW_REFERENCES: tuple[bool, ...] = ()
 
 
-class OpKernelContext:
+class OpKernelContext(StepServices):
     """Context of one run of a kernel.
 
     Parameters
@@ -108,6 +105,11 @@ class OpKernelContext:
     def device(self) -> DeviceBase:
         """Device that the kernel runs on."""
         return self.op_kernel.device
+
+    @property
+    def thread_pool(self) -> Any:
+        """Thread pool for parallel work of the kernel, or None."""
+        return self.op_kernel.device.thread_pool
 
     @property
     def num_inputs(self) -> int:
@@ -403,52 +405,6 @@ class OpKernelContext:
     def forward_ref_input_to_ref_output(self, input_key: Key, output_key: Key) -> None:
         """Set an output to the reference of an input."""
         self.set_output_ref(output_key, self.mutable_input(input_key))
-
-    # The step
-
-    @property
-    def step_id(self) -> int:
-        """Number of the step, unique in the session."""
-        return self.step.step_id
-
-    @property
-    def resource_manager(self) -> ResourceMgr:
-        """Manager of named resources that outlive the step."""
-        return self.step.resource_manager
-
-    @property
-    def step_container(self) -> ScopedStepContainer:
-        """Container of resources that are deleted at the end of the step."""
-        return self.step.step_container
-
-    @property
-    def rendezvous(self) -> Any:
-        """Rendezvous for values sent between devices."""
-        return self.step.rendezvous
-
-    @property
-    def cancellation_manager(self) -> CancellationManager:
-        """Cancellation manager, with which waiting kernels register callbacks."""
-        return self.step.cancellation_manager
-
-    @property
-    def function_library(self) -> Any:
-        """Runtime that instantiates and runs functions."""
-        return self.step.function_library
-
-    @property
-    def thread_pool(self) -> Any:
-        """Thread pool for parallel work of the kernel, or None."""
-        return self.op_kernel.device.thread_pool
-
-    def call_function(self, handle: Any, args: Sequence[Any]) -> list[Any]:
-        """Run an instantiated function in this thread, as part of this step, and return its results."""
-        results: list[Any] = self.step.function_library.run(handle, args, self.step)
-        return results
-
-    def instantiate(self, function: NameAttrList) -> Any:
-        """Instantiate a function; return a handle for `call_function`."""
-        return self.step.function_library.instantiate(function)
 
     # Errors
 

@@ -70,7 +70,7 @@ class Derived:
 def derive(
     name: NameAttrList,
     library: FunctionLibraryDefinition,
-    flows: Sequence[bool],
+    flows: Sequence[bool] | None,
     hints: Sequence[dict[str, AttrValue]],
 ) -> Derived:
     """Extend a function body by the gradient of some of its results.
@@ -81,8 +81,8 @@ def derive(
         Function to differentiate.
     library : FunctionLibraryDefinition
         Library that holds the function.
-    flows : sequence of bool
-        True for each result that is differentiated.
+    flows : sequence of bool, optional
+        True for each result that is differentiated; all by default.
     hints : sequence of dict
         Attributes for the node of each argument, such as its shape.
 
@@ -97,7 +97,7 @@ def derive(
     body = instantiate(function, name.attrs, library, hints)
     graph = body.graph
     forward = set(graph.nodes.values())
-    ys = [y for y, flow in zip(body.results, flows, strict=True) if flow]
+    ys = [y for y, flow in zip(body.results, flows or [True] * len(body.results), strict=True) if flow]
     with graph.as_default():
         dys = [_argument(graph, f"grad_{i}", gradient_type(y), len(body.args) + i, y.shape) for i, y in enumerate(ys)]
     dxs = gradients(ys, [node.outputs[0] for node in body.args], dys) if ys else [None] * len(body.args)
@@ -157,6 +157,30 @@ def _backward(derived: Derived, inputs: Sequence[Tensor], outputs: Sequence[Tens
 
 def _function_attr(name: str) -> AttrValue:
     return AttrValue("func", NameAttrList(name))
+
+
+def symbolic_gradient(function: NameAttrList, library: FunctionLibraryDefinition) -> NameAttrList:
+    """Return the gradient of a function: a function of its arguments and a gradient for each result.
+
+    It returns a gradient for each argument. It is the function that the library registers as the gradient, or one that
+    is derived from the body and added to the library at first use.
+
+    Raises
+    ------
+    NotFoundError
+        The function is not in the library, or an op of the body has no gradient.
+    """
+    registered = library.gradient_of(function.name)
+    if registered:
+        return NameAttrList(registered, function.attrs)
+    digest = hash(frozenset(function.attrs.items())) & 0xFFFFFFFF
+    name = f"{function.name}_symbolic_gradient_{digest:08x}"
+    if library.find(name) is None:
+        derived = derive(function, library, None, ())
+        with derived.body.graph.as_default():
+            dxs = [zeros_like(x) if dx is None else dx for x, dx in zip(derived.args, derived.dxs, strict=True)]
+        _add_function(library, graph_to_function(name, [*derived.args, *derived.dys], dxs))
+    return NameAttrList(name)
 
 
 # Calls -------------------------------------------------------------------------------------------------------------

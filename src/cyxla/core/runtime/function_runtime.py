@@ -155,7 +155,8 @@ class FunctionRuntime:
 
 def _with_rendezvous(step: StepContext) -> StepContext:
     """Return the step with a rendezvous of its own, so that concurrent calls do not receive each other's values."""
-    _ = step.step_container, step.cancellation_manager  # created lazily: force it here, so that both steps share them
+    # Created lazily: force it here, so that both steps share them
+    _ = step.step_container, step.cancellation_manager, step.collective_executor, step.tensor_store
     inner = copy(step)
     inner.rendezvous = Rendezvous()
     return inner

@@ -3,8 +3,8 @@
 from cyxla.core.framework.gradient import no_gradient
 
 no_gradient(
-    "FIFOQueue", "FIFOQueueV2", "FakeQueue", "PaddingFIFOQueue", "PaddingFIFOQueueV2", "PriorityQueue", "PriorityQueueV2",
-    "RandomShuffleQueue", "RandomShuffleQueueV2",
+    "FIFOQueue", "FIFOQueueV2", "FakeQueue", "PaddingFIFOQueue", "PaddingFIFOQueueV2", "PriorityQueue",
+    "PriorityQueueV2", "RandomShuffleQueue", "RandomShuffleQueueV2",
 )  # fmt: skip
 no_gradient(
     "QueueClose", "QueueCloseV2", "QueueDequeue", "QueueDequeueMany", "QueueDequeueManyV2", "QueueDequeueUpTo",

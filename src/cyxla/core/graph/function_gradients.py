@@ -70,7 +70,7 @@ class Derived:
 def derive(
     name: NameAttrList,
     library: FunctionLibraryDefinition,
-    flows: Sequence[bool] | None,
+    flows: Sequence[bool],
     hints: Sequence[dict[str, AttrValue]],
 ) -> Derived:
     """Extend a function body by the gradient of some of its results.
@@ -81,8 +81,8 @@ def derive(
         Function to differentiate.
     library : FunctionLibraryDefinition
         Library that holds the function.
-    flows : sequence of bool, optional
-        True for each result that is differentiated; all by default.
+    flows : sequence of bool
+        True for each result that is differentiated.
     hints : sequence of dict
         Attributes for the node of each argument, such as its shape.
 
@@ -97,7 +97,7 @@ def derive(
     body = instantiate(function, name.attrs, library, hints)
     graph = body.graph
     forward = set(graph.nodes.values())
-    ys = [y for y, flow in zip(body.results, flows or [True] * len(body.results), strict=True) if flow]
+    ys = [y for y, flow in zip(body.results, flows, strict=True) if flow]
     with graph.as_default():
         dys = [_argument(graph, f"grad_{i}", gradient_type(y), len(body.args) + i, y.shape) for i, y in enumerate(ys)]
     dxs = gradients(ys, [node.outputs[0] for node in body.args], dys) if ys else [None] * len(body.args)
@@ -176,11 +176,28 @@ def symbolic_gradient(function: NameAttrList, library: FunctionLibraryDefinition
     digest = hash(frozenset(function.attrs.items())) & 0xFFFFFFFF
     name = f"{function.name}_symbolic_gradient_{digest:08x}"
     if library.find(name) is None:
-        derived = derive(function, library, None, ())
-        with derived.body.graph.as_default():
-            dxs = [zeros_like(x) if dx is None else dx for x, dx in zip(derived.args, derived.dxs, strict=True)]
-        _add_function(library, graph_to_function(name, [*derived.args, *derived.dys], dxs))
+        definition = library.find(function.name)
+        if definition is None:
+            raise NotFoundError(f"Function '{function.name}' is not defined", hint="add it to the library of the graph")
+        inputs, dxs = extend_by_gradient(instantiate(definition, function.attrs, library))
+        _add_function(library, graph_to_function(name, inputs, dxs))
     return NameAttrList(name)
+
+
+def extend_by_gradient(body: FunctionBody) -> tuple[list[Tensor], list[Tensor]]:
+    """Extend a body by the gradient of all its results.
+
+    Returns
+    -------
+    inputs, gradients : list of Tensor
+        Arguments of the body and a gradient for each result; and the gradient of each argument.
+    """
+    args = [node.outputs[0] for node in body.args]
+    weights = [body.graph.placeholder(t.dtype, t.shape, name="weight") for t in body.results]
+    with body.graph.as_default():
+        dxs = gradients(body.results, args, weights)
+        results = [apply_op("ZerosLike", x) if dx is None else dx for x, dx in zip(args, dxs, strict=True)]
+    return [*args, *weights], results
 
 
 # Calls -------------------------------------------------------------------------------------------------------------

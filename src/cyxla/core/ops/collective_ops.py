@@ -15,6 +15,6 @@ op("CollectiveReduceV2",
     shape=unchanged_shape, doc="Reduce over a group of devices.",
 )  # fmt: skip
 op("NcclAllReduce", "input: T -> data: T", "reduction: {'min', 'max', 'prod', 'sum'}",
-    "T: {half, bfloat16, float, double, int32, int64}", "num_devices: int", "shared_name: string", stateful=True,
+    "T: {half, float, double, int32, int64}", "num_devices: int", "shared_name: string", stateful=True,
     shape=unchanged_shape, doc="Reduce over the devices that share a name.",
 )  # fmt: skip

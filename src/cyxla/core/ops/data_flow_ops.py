@@ -224,7 +224,7 @@ _LEGACY_ARRAYS = {  # arguments after the handle, outputs, attributes, True if s
 }  # fmt: skip
 for _name, (_inputs, _outputs, _attrs, _stateful, _shape, _doc) in _LEGACY_ARRAYS.items():
     op(f"TensorArray{_name}V2", f"handle: string{_inputs} -> {_outputs}", *_attrs, stateful=_stateful, shape=_shape,
-        doc=_doc, deprecated=(26, f"Use TensorArray{_name}V3."),
+        doc=_doc, deprecated=None if _name == "Concat" else (26, f"Use TensorArray{_name}V3."),
     )  # fmt: skip
 
 op("TensorArrayV2", "size: int32 -> handle: string", "dtype: type", "element_shape: shape = { unknown_rank: true }",

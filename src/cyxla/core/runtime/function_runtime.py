@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.function import FunctionLibraryDefinition
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
@@ -17,7 +16,7 @@ from cyxla.core.framework.step.context import StepContext
 from cyxla.core.framework.step.rendezvous import Rendezvous
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.function_body import FunctionBody, instantiate
-from cyxla.core.graph.gradients import gradients
+from cyxla.core.graph.function_gradients import extend_by_gradient
 from cyxla.core.graph.graph import Graph, Node, Tensor
 from cyxla.core.runtime.subgraph import executable_graph
 from cyxla.errors import InvalidArgumentError, NotFoundError
@@ -117,12 +116,8 @@ class FunctionRuntime:
 
     def _make_gradient(self, function: NameAttrList) -> FunctionHandle:
         body = self._instantiate_body(function)
-        args = [node.outputs[0] for node in body.args]
-        weights = [body.graph.placeholder(t.dtype, t.shape, name="weight") for t in body.results]
-        with body.graph.as_default():
-            dxs = gradients(body.results, args, weights)
-            results = [apply_op("ZerosLike", x) if dx is None else dx for x, dx in zip(args, dxs, strict=True)]
-        return self._prepare_handle(f"gradient of {function.name}", body.graph, [*args, *weights], results, [])
+        inputs, results = extend_by_gradient(body)
+        return self._prepare_handle(f"gradient of {function.name}", body.graph, inputs, results, [])
 
     def _prepare_handle(
         self, name: str, graph: Graph, args: Sequence[Tensor], rets: Sequence[Tensor], targets: Sequence[Node]

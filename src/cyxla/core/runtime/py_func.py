@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import finalize
 
-from cyxla.core.framework.apply import apply_op, current_sink
+from cyxla.core.framework.apply import complete
 from cyxla.core.graph.graph import Graph
 from cyxla.core.kernels.lib.py_functions import PyFunctionRegistry
 
 
 def py_func(
-    function: Callable[..., Any], inputs: Sequence[Any], Tout: Any, stateful: bool = True, name: str | None = None
+    function: Callable[..., Any], inputs: Sequence[Any], dtypes: Any, stateful: bool = True, name: str | None = None
 ) -> Any:
     """Add a node that calls a Python function of NumPy values.
 
@@ -23,7 +23,7 @@ def py_func(
         arrays of exactly the declared types: a single one, a list, or None for no outputs.
     inputs : sequence
         Tensors or arrays.
-    Tout : type, or sequence of types
+    dtypes : type, or sequence of types
         Types of the outputs.
     stateful : bool
         False if the results depend on the inputs only, so that the node may be folded, merged or dropped.
@@ -45,10 +45,10 @@ def py_func(
     >>> Session(graph).run(y).round(3).tolist()
     [0.0, 1.1749999523162842]
     """
-    return _call("PyFunc" if stateful else "PyFuncStateless", function, inputs, Tout, name)
+    return _call("PyFunc" if stateful else "PyFuncStateless", function, inputs, dtypes, name)
 
 
-def py_function(function: Callable[..., Any], inputs: Sequence[Any], Tout: Any, name: str | None = None) -> Any:
+def py_function(function: Callable[..., Any], inputs: Sequence[Any], dtypes: Any, name: str | None = None) -> Any:
     """Add a node that calls a Python function of arrays, and converts its results to the declared types.
 
     Parameters
@@ -57,7 +57,7 @@ def py_function(function: Callable[..., Any], inputs: Sequence[Any], Tout: Any, 
         Function of one array for each input; it returns a value, a list or tuple of values, or None.
     inputs : sequence
         Tensors or arrays.
-    Tout : type, or sequence of types
+    dtypes : type, or sequence of types
         Types of the outputs.
     name : str, optional
         Name of the node.
@@ -67,21 +67,23 @@ def py_function(function: Callable[..., Any], inputs: Sequence[Any], Tout: Any, 
     Tensor, list of Tensor, or Node
         The output for a single type, a list for a sequence of types; the node if there are none.
     """
-    return _call("EagerPyFunc", function, inputs, Tout, name)
+    return _call("EagerPyFunc", function, inputs, dtypes, name)
 
 
-def _call(op: str, function: Callable[..., Any], inputs: Sequence[Any], types: Any, name: str | None) -> Any:
-    is_list = isinstance(types, (list, tuple))
+def _call(op: str, function: Callable[..., Any], inputs: Sequence[Any], dtypes: Any, name: str | None) -> Any:
+    is_list = isinstance(dtypes, (list, tuple))
     registry = PyFunctionRegistry.global_()
     token = registry.insert(function)
-    sink = next((g for x in inputs if isinstance(g := getattr(x, "graph", None), Graph)), None) or current_sink()
+    sink = None
     try:
-        results = apply_op(op, list(inputs), token=token, Tout=list(types) if is_list else [types], name=name)
-    except BaseException:
-        registry.remove(token)
-        raise
+        arguments = {"token": token, "Tout": list(dtypes) if is_list else [dtypes]}
+        sink, registration, flat, attrs = complete(op, [list(inputs)], arguments)
+        node, outputs = sink.create_op(registration, flat, attrs, name)
+    finally:
+        if not isinstance(sink, Graph):
+            registry.remove(token)
     if isinstance(sink, Graph):
         finalize(sink, registry.remove, token)  # the function lives as long as the graph of its node
-    else:
-        registry.remove(token)
-    return results if is_list else results[0]
+        if not outputs:
+            return node
+    return list(outputs) if is_list else outputs[0]

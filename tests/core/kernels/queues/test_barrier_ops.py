@@ -19,7 +19,7 @@ class World:
 
     def __init__(self, **attrs):
         self.graph = Graph()
-        given = {"component_types": ["float", "int32"], "shapes": [[2], []], **attrs}
+        given = {"component_types": ["float", "int32"], "shapes": [[2], []], "shared_name": "barrier", **attrs}
         with self.graph.as_default():
             self.handle = apply_op("Barrier", name="barrier", **given)
         self.session = Session(self.graph)

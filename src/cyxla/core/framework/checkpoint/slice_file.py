@@ -18,21 +18,22 @@ import numpy as np
 from cyxla.core.framework.checkpoint.sorted_table import read_table, write_table
 from cyxla.core.framework.checkpoint.tensor_bundle import Extent, SavedPiece, slice_key
 from cyxla.core.framework.protos import messages as proto
-from cyxla.core.framework.protos.attrs import put_elements, shape_to_proto, tensor_from_proto
+from cyxla.core.framework.protos.attrs import put_elements, shape_from_proto, shape_to_proto, tensor_from_proto
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType, as_data_type
-from cyxla.errors import DataLossError, InternalError, NotFoundError, UnimplementedError
+from cyxla.errors import DataLossError, InternalError, InvalidArgumentError, NotFoundError, UnimplementedError
 
 Array = np.ndarray[Any, Any]
 _META = b""
 _VERSION = 1
+# Types that the format has fields for
 _SAVED = frozenset(
-    DataType[f"DT_{name}"]
+    as_data_type(name)
     for name in (
-        "FLOAT DOUBLE INT32 UINT8 INT16 INT8 STRING COMPLEX64 INT64 BOOL QINT8 QUINT8 QINT32 QINT16 QUINT16 UINT16 "
-        "COMPLEX128 HALF"
-    ).split()
-)  # types that the format has fields for
+        "float", "double", "int32", "uint8", "int16", "int8", "string", "complex64", "int64", "bool", "qint8", "quint8",
+        "qint32", "qint16", "quint16", "uint16", "complex128", "half",
+    )
+)  # fmt: skip
 
 
 @dataclass
@@ -176,7 +177,7 @@ def write_slice_file(path: str, pieces: Iterable[SavedPiece]) -> None:
     UnimplementedError
         The format has no field for a type.
     InternalError
-        Two slices of one tensor differ in its type or shape, or a slice is saved twice.
+        Two slices of one tensor differ in its type or shape.
     """
     header = proto.message("SavedTensorSlices")()
     header.meta.versions.producer = _VERSION
@@ -197,27 +198,37 @@ def write_slice_file(path: str, pieces: Iterable[SavedPiece]) -> None:
 
 def _add_piece(piece: SavedPiece, meta: Any, entries: dict[str, Any], table: dict[bytes, bytes]) -> None:
     dtype = piece.dtype or as_data_type(piece.array.dtype)
+    if dtype in (DataType.DT_UINT32, DataType.DT_UINT64):
+        raise InvalidArgumentError(
+            f"Tensor slice serialization not implemented for dtype {int(dtype)}", hint="use SaveV2"
+        )
     if dtype not in _SAVED:
         raise UnimplementedError(f"Saving data type {dtype} not yet supported", hint="use SaveV2")
     shape = TensorShape(piece.array.shape if piece.full_shape is None else piece.full_shape)
     entry = entries.get(piece.name)
     if entry is None:
         entry = entries[piece.name] = meta.tensor.add(name=piece.name, type=int(dtype), shape=shape_to_proto(shape))
-    if (entry.type, entry.shape) != (int(dtype), shape_to_proto(shape)):
-        raise InternalError(
-            f"Mismatching shapes or types: '{piece.name}' is saved as {as_data_type(entry.type)} before, trying to add "
-            f"{dtype} of shape {shape}"
-        )
+    _check_same(entry, dtype, shape)
     extents = piece.extents or ((0, -1),) * len(shape)
-    key = slice_key(piece.name, extents)
-    if key in table:
-        raise InternalError(f"a slice of '{piece.name}' is saved twice")
     message = proto.message("SavedTensorSlices")()
     message.data.name = piece.name
     for bounds in (entry.slice.add(), message.data.slice):
         _write_extents(bounds, extents)
     put_elements(message.data.data, dtype, piece.array)
-    table[key] = message.SerializeToString()
+    table.setdefault(slice_key(piece.name, extents), message.SerializeToString())  # the first one of a slice counts
+
+
+def _check_same(entry: Any, dtype: DataType, shape: TensorShape) -> None:
+    saved = shape_from_proto(entry.shape)
+    if saved != shape:
+        raise InternalError(
+            f"Mismatching shapes: existing tensor = {saved}, trying to add name {entry.name}, shape = {shape}"
+        )
+    if entry.type != dtype:
+        raise InternalError(
+            f"Mismatching types: existing type = {as_data_type(entry.type)}, trying to add name {entry.name}, type = "
+            f"{dtype}"
+        )
 
 
 def _write_extents(bounds: Any, extents: Sequence[Extent]) -> None:

@@ -13,7 +13,7 @@ from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.core.kernels.lib.checkpoint_operands import saved_piece, scalar_text, text_of
 from cyxla.core.kernels.lib.slice_checkpoint import restore_tensor
-from cyxla.errors import InvalidArgumentError, NotFoundError, ResourceExhaustedError, UnimplementedError
+from cyxla.errors import InternalError, InvalidArgumentError, NotFoundError, UnimplementedError
 
 Array = np.ndarray[Any, Any]
 
@@ -61,8 +61,9 @@ def immutable_const(ctx: OpKernelContext) -> None:
     if dtype == DataType.DT_STRING:
         raise UnimplementedError("Sorry, DT_STRING is not currently supported for ImmutableConstOp.")
     ctx.require(not dtype.numpy.hasobject and shape.is_fully_defined, f"no file can hold a constant of {dtype}{shape}")
+    path = ctx.file_path(name)
     try:
-        region = np.memmap(ctx.file_path(name), np.uint8, "r")
+        region = np.memmap(path, np.uint8, "r")
     except OSError as error:
         raise NotFoundError(f"cannot read '{name}': {error.strerror}") from error
     except ValueError:  # an empty file cannot be mapped
@@ -73,9 +74,7 @@ def immutable_const(ctx: OpKernelContext) -> None:
 def _as_constant(region: Array, dtype: DataType, shape: TensorShape) -> Array:
     needed = (shape.num_elements or 0) * dtype.numpy.itemsize
     if needed > len(region):
-        raise ResourceExhaustedError(
-            f"Readonly memory region has wrong length ({len(region)}) when allocating {needed}"
-        )
+        raise InternalError(f"Readonly memory region has wrong length ({len(region)}) when allocating {needed}")
     try:
         values = np.asarray(region)[:needed].view(dtype.numpy).reshape(shape.as_list())
     except (TypeError, ValueError) as error:

@@ -61,7 +61,7 @@ class CollectiveReduceV2Op(_CollectiveOp):
     def compute_async(self, ctx: OpKernelContext, done: Done) -> None:
         """Contribute the input to the instance of the group."""
         size, group, instance = (_number(ctx, name) for name in ("group_size", "group_key", "instance_key"))
-        ctx.require(size > 0, f"group_size must be positive integer but got {size}.")
+        ctx.require(size > 0, f"group_size must be positive integer but got {size}")
         self.contribute(ctx, (group, instance), size, self.final, self.merge, done)
 
 
@@ -90,6 +90,6 @@ def collective_assign_group(ctx: OpKernelContext) -> None:
     ctx.require(device.ndim == 0, "device_index must be a 0-D Tensor.")
     ctx.require(base.ndim == 0, "base_key must be a 0-D Tensor.")
     rows = np.flatnonzero((groups == device).any(axis=1))
-    ctx.require(len(rows), f"Device index {int(device)} not found in the group assignment {groups.tolist()}")
+    ctx.require(len(rows), f"device_index {int(device)} is not found in group_assignment {groups.tolist()}")
     ctx.set_output(0, np.array(groups.shape[1], np.int32))
     ctx.set_output(1, np.array(int(base) + int(rows[0]), np.int32))

@@ -49,5 +49,5 @@ class PyFunctionRegistry:
         """
         function = self._functions.get(token)
         if function is None:
-            raise ValueError(f"callback {token} is not found")
+            raise ValueError(f"Could not find callback with key={token} in the registry.")
         return function

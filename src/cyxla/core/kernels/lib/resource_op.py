@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import count
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,11 +14,12 @@ from cyxla.core.framework.resource_mgr import ResourceBase
 from cyxla.core.framework.types import DataType
 from cyxla.core.framework.variable import Ref
 
+_NUMBERS = count()
 _CONTAINER = re.compile(r"(?:[A-Za-z0-9.][A-Za-z0-9_.\-/]*)?")
 
 
 class ResourceOp(OpKernel):
-    """Kernel that creates a resource unless it exists, and outputs its handle: a resource, or a reference to two strings.
+    """Kernel that creates a resource unless it exists, and outputs its handle, which may be a reference to strings.
 
     Subclasses name the class of the resource, create it, and check that an existing one is as the node declares.
     """
@@ -33,7 +35,8 @@ class ResourceOp(OpKernel):
         construction.require(
             not shared_name.startswith("_"), f"shared_name cannot start with '_':{shared_name}", hint="choose another"
         )
-        self.resource_name = shared_name or self.name
+        # Without a shared name the resource belongs to this kernel alone; no shared name begins with an underscore
+        self.resource_name = shared_name or f"_{next(_NUMBERS)}_{self.name}"
         self._verified: Any = None
 
     def create(self) -> Any:

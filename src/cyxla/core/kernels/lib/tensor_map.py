@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.op_kernel_context import as_value
-from cyxla.core.framework.types import as_data_type
 from cyxla.errors import InvalidArgumentError
 
 Array = np.ndarray[Any, Any]
@@ -101,8 +100,13 @@ def _key_of(key: Array) -> Hashable:
 
 
 def _text(key: Array) -> str:
-    items = [item.decode("utf-8", "replace") if isinstance(item, bytes) else str(item) for item in key.flat[:_SHOWN]]
-    return " ".join(items)
+    return " ".join(_item_text(item) for item in key.flat[:_SHOWN])
+
+
+def _item_text(item: Any) -> str:
+    if isinstance(item, bytes):
+        return item.decode("utf-8", "replace")
+    return f"{item:g}" if isinstance(item, np.floating) else str(item)
 
 
 def _zeros(value: Array) -> Array:
@@ -115,7 +119,7 @@ def _zeros(value: Array) -> Array:
 def _sum(a: Array, b: Array) -> Array:
     if a.shape != b.shape or a.dtype != b.dtype:
         raise InvalidArgumentError(
-            f"values of {as_data_type(a.dtype)}{list(a.shape)} and {as_data_type(b.dtype)}{list(b.shape)} cannot be added"
+            f"values of {a.dtype}{list(a.shape)} and of {b.dtype}{list(b.shape)} cannot be added"
         )
     if a.dtype.hasobject:
         x, y = (unwrap_map(v) for v in (a, b))

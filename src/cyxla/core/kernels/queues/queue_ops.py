@@ -63,8 +63,7 @@ class QueueOp(ResourceOp):
         for shape in self.shapes:
             if not shape.is_fully_defined:
                 raise InvalidArgumentError(
-                    f"{self.kind}: the shape {shape} of a component is not fully defined",
-                    hint="use PaddingFIFOQueue, or no shapes",
+                    f"Shape {shape} is not fully defined", hint="use PaddingFIFOQueue, or no shapes"
                 )
 
     def verify(self, resource: Queue) -> None:
@@ -113,9 +112,7 @@ class PaddingQueueOp(QueueOp):
                 f"Shapes must be provided for all components, but received {types} dtypes and {shapes} shapes."
             )
         if any(shape.rank is None for shape in self.shapes):
-            raise InvalidArgumentError(
-                f"{self.kind}: the ranks of all components must be known: {_shapes(self.shapes)}"
-            )
+            raise InvalidArgumentError("shape <unknown> must have known rank.")
 
     def _has_equal_shapes(self, queue: Queue) -> bool:
         pairs = zip(queue.shapes, self.shapes, strict=False)
@@ -169,8 +166,8 @@ class RandomShuffleQueueOp(QueueOp):
             )
         if resource.seeds not in (self.seeds, (0, 0)) and self.seeds != (0, 0):
             raise InvalidArgumentError(
-                f"Shared queue '{resource.name}' has random seeds ({', '.join(map(str, resource.seeds))}) but requested "
-                f"seeds are ({', '.join(map(str, self.seeds))})."
+                f"Shared queue '{resource.name}' has random seeds {resource.seeds} but requested seeds are "
+                f"{self.seeds}."
             )
 
 

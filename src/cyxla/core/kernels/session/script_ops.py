@@ -97,8 +97,6 @@ class EagerPyFuncOp(PyFunctionOp):
         if result is None:
             return []
         values: Sequence[Any] = result if isinstance(result, (list, tuple)) else [result]
-        if not isinstance(result, tuple) and len(self.output_types) == 1 and len(values) != 1:
-            values = [result]  # a list of numbers for the only output
         if len(values) != len(self.output_types):
             return [np.asarray(value) for value in values]
         pairs = zip(values, self.output_types, strict=True)

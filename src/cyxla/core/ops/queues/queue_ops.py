@@ -63,7 +63,9 @@ op("FakeQueue", "resource: resource -> handle: Ref(string)", stateful=True, shap
 _TAKEN = ("component_types: list(type) >= 1", "timeout_ms: int = -1")
 _ADDED = ("Tcomponents: list(type) >= 1", "timeout_ms: int = -1")
 _OPERATIONS = {  # arguments after the handle, outputs, attributes, shape functions without and with types, description
-    "QueueEnqueue": (", components: Tcomponents", "", _ADDED, unknown_shape, unknown_shape, "Add an element to a queue."),
+    "QueueEnqueue": (
+        ", components: Tcomponents", "", _ADDED, unknown_shape, unknown_shape, "Add an element to a queue.",
+    ),
     "QueueEnqueueMany": (
         ", components: Tcomponents", "", _ADDED, unknown_shape, unknown_shape, "Add the rows of tensors to a queue.",
     ),

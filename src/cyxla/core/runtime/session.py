@@ -94,6 +94,9 @@ class Session:
         graphs are not limited. False limits other graphs to no files.
     metadata : SessionMetadata, optional
         Name and version of the session, for kernels that report them.
+    executor_type : str
+        Name of the executor: ``"DEFAULT"``, ``"SINGLE_THREADED_EXECUTOR"``, which runs all kernels on the calling
+        thread and takes no branches and loops of single nodes, or one that was added to `ExecutorRegistry`.
 
     Examples
     --------
@@ -119,6 +122,7 @@ class Session:
         passes: OptimizationPassRegistry | None = None,
         allow_file_access: bool | None = None,
         metadata: SessionMetadata | None = None,
+        executor_type: str = "",
     ) -> None:
         if jit != "off" and jit not in _JIT_MODES:
             raise UnimplementedError(
@@ -137,6 +141,7 @@ class Session:
             kernels=kernels,
             passes=passes,
             settings={"jit": jit, "platform": platform},
+            executor_type=executor_type,
         )
         self._allow_file_access, self.metadata = allow_file_access, metadata
         self._state = SessionState()
@@ -214,6 +219,8 @@ class Session:
             file_access=self._file_access(),
             session_state=self._state,
             session_metadata=self.metadata,
+            executor_type=engine.executor_type,
+            graph_collector=None if metadata is None else metadata.function_graphs,
         )
         if metadata is not None:
             metadata.partition_graphs = runner.parts
@@ -222,6 +229,7 @@ class Session:
             step.save_tensors(program.fetched)
             return values
         finally:
+            step.wait_for_deferred_ops()
             cancellation.close()
             step.close()
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cyxla.core.framework.resource_mgr import ResourceMgr, ScopedStepContainer
 from cyxla.core.framework.step.cancellation import CancellationManager
 from cyxla.core.framework.step.collectives import CollectiveExecutor
+from cyxla.core.framework.step.deferred_ops import DeferredOps
 from cyxla.core.framework.step.file_access import UNLIMITED, FileAccess
 from cyxla.core.framework.step.session_state import SessionMetadata, SessionState, TensorStore
 from cyxla.errors import CancelledError, DeadlineExceededError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _STEP_IDS = count(1)
 _CREATING = new_lock()
+GRACE = 10.0  # seconds after its deadline that a step waits for kernels that still run
 
 
 class StepContext:
@@ -53,6 +55,8 @@ class StepContext:
         Name of the executor that runs functions; empty for the default.
     run_all_kernels_inline : bool
         True to run all kernels on the thread of the step.
+    graph_collector : list, optional
+        List to which functions that are called add their graphs.
     file_access : FileAccess
         Files that kernels may access.
     """
@@ -61,12 +65,14 @@ class StepContext:
         "_cancellation",
         "_collective_executor",
         "_container",
+        "_deferred_ops",
         "_tensor_store",
         "allocated",
         "deadline",
         "executor_type",
         "file_access",
         "function_library",
+        "graph_collector",
         "memory_limit",
         "rendezvous",
         "resource_manager",
@@ -97,6 +103,7 @@ class StepContext:
         session_metadata: SessionMetadata | None = None,
         executor_type: str = "",
         run_all_kernels_inline: bool = False,
+        graph_collector: list[Any] | None = None,
         file_access: FileAccess = UNLIMITED,
     ) -> None:
         self.step_id = next(_STEP_IDS) if step_id is None else step_id
@@ -111,7 +118,8 @@ class StepContext:
         self._tensor_store: TensorStore | None = None
         self._collective_executor: CollectiveExecutor | None = None
         self.executor_type, self.run_all_kernels_inline = executor_type, run_all_kernels_inline
-        self.file_access = file_access
+        self.file_access, self.graph_collector = file_access, graph_collector
+        self._deferred_ops: DeferredOps | None = None
         self._container: ScopedStepContainer | None = None
 
     @property
@@ -143,6 +151,26 @@ class StepContext:
             with _CREATING:
                 self._collective_executor = self._collective_executor or CollectiveExecutor()
         return self._collective_executor
+
+    @property
+    def deferred_ops(self) -> DeferredOps:
+        """Counter of operations that go on after their kernels have returned; created on first use."""
+        if self._deferred_ops is None:
+            with _CREATING:
+                self._deferred_ops = self._deferred_ops or DeferredOps()
+        return self._deferred_ops
+
+    def wait_for_deferred_ops(self) -> None:
+        """Wait for operations that go on after their kernels have returned.
+
+        Raises
+        ------
+        DeadlineExceededError
+            They did not end within the grace period after the deadline of the step.
+        """
+        if self._deferred_ops is not None:
+            left = None if self.deadline is None else max(self.deadline - monotonic(), 0.0) + GRACE
+            self._deferred_ops.wait(left)
 
     def save_tensors(self, names: Iterable[str]) -> None:
         """Pass the tensors whose handles were fetched to the session; called after a run that succeeded."""

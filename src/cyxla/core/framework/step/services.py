@@ -80,6 +80,19 @@ class StepServices:
         """Executor of operations across the devices of the step."""
         return self.step.collective_executor
 
+    def inc_num_deferred_ops(self) -> None:
+        """Count an operation of the kernel that goes on after it has returned; the step waits for its end."""
+        self.step.deferred_ops.increment()
+
+    def dec_num_deferred_ops(self) -> None:
+        """Count the end of such an operation."""
+        self.step.deferred_ops.decrement()
+
+    @property
+    def graph_collector(self) -> list[Any] | None:
+        """List of the graphs of the functions that the step calls; None unless they are asked for."""
+        return self.step.graph_collector
+
     @property
     def stats_collector(self) -> Any:
         """Receiver of the start and end of every kernel, or None."""
@@ -105,6 +118,6 @@ class StepServices:
         results: list[Any] = self.step.function_library.run(handle, args, self.step)
         return results
 
-    def instantiate(self, function: NameAttrList) -> Any:
-        """Instantiate a function; return a handle for `call_function`."""
-        return self.step.function_library.instantiate(function)
+    def instantiate(self, function: NameAttrList, executor_type: str = "") -> Any:
+        """Instantiate a function for the executor of a name; return a handle for `call_function`."""
+        return self.step.function_library.instantiate(function, executor_type)

@@ -281,6 +281,7 @@ class AsyncOpKernel(OpKernel):
         if deadline is not None and not ended.wait(max(deadline - monotonic(), 0.0)):
             ctx.cancellation_manager.start_cancel()
             ended.wait()
+            ctx.status = None  # cancelled because of the deadline
             ctx.step.check_running()
         ended.wait()
         if ctx.status is not None:

@@ -158,6 +158,8 @@ class PartitionedCallOp(_Functional):
         try:
             handle = ctx.instantiate(self.attrs["f"], self.attrs.get("executor_type", ""))
         except NotFoundError as error:
+            if ctx.function_library.library.find(self.attrs["f"].name) is not None:
+                raise  # what is missing is something else
             raise InvalidArgumentError(error.message, hint=error.hint) from None
         self.set_outputs(ctx, ctx.call_function(handle, _inputs(ctx, "args")))
 

@@ -12,8 +12,10 @@ from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import as_data_type
 from cyxla.core.graph.graph import Graph
+from cyxla.core.kernels.lib.queues import queue as queue_module
 from cyxla.core.kernels.lib.queues.queue import Queue
 from cyxla.core.runtime.session import RunOptions, Session
+from cyxla.core.runtime.step_stats import RunMetadata
 from cyxla.errors import (
     CancelledError,
     DeadlineExceededError,
@@ -518,3 +520,25 @@ def test_deleting_a_queue_ends_waits():
         world.session.engine.resource_manager.delete("", "queue", Queue)
     assert isinstance(results[0], CancelledError)
     assert results[0].message == "Dequeue operation was cancelled"
+
+
+def test_the_memory_of_elements_is_in_the_statistics():
+    world = World("FIFOQueueV2", ("float", "int64"), ((3,), ()))
+    world.run(world.put_many(np.zeros((2, 3)), [1, 2]))
+    metadata = RunMetadata()
+    world.session.run(world.op("Size"), metadata=metadata)
+    assert [r.allocated for r in metadata.step_stats.nodes if r.op == "FIFOQueueV2"] == [{"persistent": 40}]
+
+
+def test_a_batch_that_cannot_be_stacked_fails_its_own_step(monkeypatch):
+    """The thread of the enqueue completes the dequeue, whose error is not its own."""
+    world = World("PaddingFIFOQueueV2", ("float",), ((None,),))
+    world.run(world.op("Size"))
+
+    def fail(*_):
+        raise MemoryError("too large")
+
+    monkeypatch.setattr(queue_module, "stack", fail)
+    with running(world, world.get_many(1)) as results:
+        world.run(world.put([1.0]))
+    assert results[0].code == "RESOURCE_EXHAUSTED"

@@ -23,7 +23,7 @@ class AllocationRecord:
     def set_record_memory_consumption(self, records: bool) -> None:
         """Start or stop the record; a record that is stopped is dropped."""
         if records != self.track_allocations:
-            self.allocations = [] if records else None
+            self.allocations = [] if records else None  # type: ignore[misc]  # a slot of subclasses
 
     def record_temp_memory_allocation(self, size: int) -> None:
         """Count temporary memory that the kernel allocated by other means than the context."""

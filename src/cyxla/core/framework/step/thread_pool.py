@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from threading import local
 from typing import Any
 
@@ -63,7 +64,7 @@ class ThreadPool:
                 work(0, total)
             return
         bounds = [total * k // count for k in range(count + 1)]
-        futures = [self._submit(lambda k=k: work(bounds[k], bounds[k + 1])) for k in range(1, count)]
+        futures = [self._submit(partial(work, bounds[k], bounds[k + 1])) for k in range(1, count)]
         error: BaseException | None = None
         try:
             work(bounds[0], bounds[1])

@@ -14,7 +14,8 @@ from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.tensor_shape import SCALAR, TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.core.framework.variable import Ref
-from cyxla.core.kernels.lib.queues.queue import UNBOUNDED, Queue, slices
+from cyxla.core.kernels.lib.queues.elements import slices
+from cyxla.core.kernels.lib.queues.queue import UNBOUNDED, Queue
 from cyxla.core.kernels.lib.queues.stores import FifoStore, PriorityStore, ShuffleStore, Store
 from cyxla.core.kernels.lib.resource_op import ResourceOp, legacy_handle, resource_of
 from cyxla.errors import InvalidArgumentError, OpError
@@ -37,6 +38,13 @@ class QueueOp(ResourceOp):
         self.capacity = UNBOUNDED if capacity < 0 else capacity
         self.component_types: tuple[DataType, ...] = tuple(self.attrs["component_types"])
         self.shapes: tuple[TensorShape, ...] = tuple(self.attrs["shapes"])
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Output the handle, and record the memory of the elements."""
+        super().compute(ctx)
+        if ctx.track_allocations:
+            queue = ctx.resource_manager.lookup(self.container, self.resource_name, Queue)
+            ctx.record_persistent_memory_allocation(queue.memory_used)
 
     def create(self) -> Queue:
         """Create the queue.

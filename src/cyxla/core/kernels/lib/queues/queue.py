@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
 from functools import partial
 from typing import Any
 
@@ -19,9 +17,10 @@ from cyxla.core.framework.resource_mgr import ResourceBase
 from cyxla.core.framework.step.cancellation import CancellationManager
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
+from cyxla.core.kernels.lib.queues.attempts import Attempt, Outcome, advance, end, fail, finish_all
+from cyxla.core.kernels.lib.queues.elements import check_shape, stack
 from cyxla.core.kernels.lib.queues.stores import Element, Store
-from cyxla.core.kernels.lib.tensor_list import zeros
-from cyxla.errors import CancelledError, InvalidArgumentError, OpError, OutOfRangeError
+from cyxla.errors import CancelledError, InvalidArgumentError, OpError, OutOfRangeError, ResourceExhaustedError
 from cyxla.forking import new_lock
 
 Array = np.ndarray[Any, Any]
@@ -31,38 +30,6 @@ Taken = Callable[[OpError | None, list[Array]], object]
 """Called with the error, or None, and the components."""
 UNBOUNDED = (1 << 31) - 1
 _BATCHED = {"": "DequeueMany and DequeueUpTo require", "PriorityQueue": "DequeueMany requires"}
-
-
-class _Outcome(Enum):
-    WAITING = 0  # no progress
-    PROGRESS = 1
-    COMPLETE = 2
-
-
-@dataclass(eq=False, slots=True)
-class _Attempt:
-    """An operation that waits for its turn.
-
-    Attributes
-    ----------
-    run : callable
-        Makes as much progress as possible; called under the lock of the queue.
-    finish : callable
-        Called once, without the lock, with the error or None, and the elements.
-    remaining : int
-        Number of elements that are still to be taken.
-    elements : deque of Element
-        Elements that are still to be added, or were taken so far.
-    """
-
-    run: Callable[[_Attempt], _Outcome]
-    finish: Callable[[OpError | None, Sequence[Element]], object]
-    cancellation: CancellationManager | None
-    remaining: int = 0
-    elements: deque[Element] = field(default_factory=deque)
-    allow_small: bool = False
-    token: int = -1
-    error: OpError | None = None
 
 
 class Queue(ResourceBase):
@@ -104,8 +71,8 @@ class Queue(ResourceBase):
         self.dtypes, self.shapes, self.capacity = tuple(dtypes), tuple(shapes), capacity
         self.seeds = (0, 0)
         self.closed = False
-        self._adding: deque[_Attempt] = deque()
-        self._taking: deque[_Attempt] = deque()
+        self._adding: deque[Attempt] = deque()
+        self._taking: deque[Attempt] = deque()
         self._lock = new_lock()
 
     def __len__(self) -> int:
@@ -134,7 +101,7 @@ class Queue(ResourceBase):
             A component has another shape than declared.
         """
         for k, (value, shape) in enumerate(zip(components, self.shapes, strict=False)):
-            _check_shape(k, shape, value)
+            check_shape(k, shape, value)
 
     def check_batch(self, components: Sequence[Array]) -> int:
         """Check the shapes of a batch of elements, and return their number.
@@ -151,7 +118,7 @@ class Queue(ResourceBase):
                 )
         size = len(components[0])
         for k, (value, shape) in enumerate(zip(components, self.shapes, strict=False)):
-            _check_shape(k, TensorShape((size,)) + shape, value)
+            check_shape(k, TensorShape((size,)) + shape, value)
         for k, value in enumerate(components):
             if len(value) != size:
                 raise InvalidArgumentError(
@@ -162,20 +129,20 @@ class Queue(ResourceBase):
 
     def add(self, elements: Iterable[Element], done: Added, cancellation: CancellationManager | None = None) -> None:
         """Add elements, which must not change afterwards, as soon as there is room for them."""
-        attempt = _Attempt(self._run_add, lambda error, _: done(error), cancellation, elements=deque(elements))
+        attempt = Attempt(self._run_add, lambda error, _: done(error), cancellation, elements=deque(elements))
         self._submit(self._adding, attempt, "Enqueue")
 
-    def _run_add(self, attempt: _Attempt) -> _Outcome:
+    def _run_add(self, attempt: Attempt) -> Outcome:
         if self.closed:
-            return _fail(attempt, CancelledError(f"{self.kind} '{self.name}' is closed."))
-        outcome, elements = _Outcome.WAITING, attempt.elements
+            return fail(attempt, CancelledError(f"{self.kind} '{self.name}' is closed."))
+        outcome, elements = Outcome.WAITING, attempt.elements
         while elements and len(self.store) < self.capacity:
             try:
                 self.store.add(elements.popleft())
             except OpError as error:
-                return _fail(attempt, error)
-            outcome = _Outcome.PROGRESS
-        return outcome if elements else _Outcome.COMPLETE
+                return fail(attempt, error)
+            outcome = Outcome.PROGRESS
+        return outcome if elements else Outcome.COMPLETE
 
     # Taking
 
@@ -185,7 +152,7 @@ class Queue(ResourceBase):
         def finish(error: OpError | None, elements: Sequence[Element]) -> None:
             done(error, [] if error is not None else list(elements[0]))
 
-        self._submit(self._taking, _Attempt(self._run_take, finish, cancellation, 1), "Dequeue")
+        self._submit(self._taking, Attempt(self._run_take, finish, cancellation, 1), "Dequeue")
 
     def take_batch(
         self, size: int, done: Taken, cancellation: CancellationManager | None = None, *, allow_small: bool = False
@@ -217,26 +184,31 @@ class Queue(ResourceBase):
             return
 
         def finish(error: OpError | None, elements: Sequence[Element]) -> None:
-            done(error, [] if error is not None else self._stack(elements))
+            values: list[Array] = []
+            try:
+                values = [] if error is not None else self._stack(elements)
+            except Exception as raised:  # this may be the thread of another step
+                error = raised if isinstance(raised, OpError) else ResourceExhaustedError(f"{self.kind}: {raised}")
+            done(error, values)
 
-        attempt = _Attempt(self._run_take, finish, cancellation, size, allow_small=allow_small)
+        attempt = Attempt(self._run_take, finish, cancellation, size, allow_small=allow_small)
         self._submit(self._taking, attempt, "Dequeue")
 
-    def _run_take(self, attempt: _Attempt) -> _Outcome:
+    def _run_take(self, attempt: Attempt) -> Outcome:
         store, size = self.store, len(self.store)
         if self.closed and size < attempt.remaining:
             store.restore(attempt.elements)
             attempt.elements.clear()
             if not attempt.allow_small or not len(store):
-                return _fail(attempt, self._exhausted(attempt.remaining, size))
+                return fail(attempt, self._exhausted(attempt.remaining, size))
             size = attempt.remaining = len(store)
         available = size if self.closed else size - store.reserve
         count = min(available, attempt.remaining)
         if count <= 0 or (store.takes_whole and count < attempt.remaining):
-            return _Outcome.WAITING
+            return Outcome.WAITING
         attempt.elements.extend(store.take() for _ in range(count))
         attempt.remaining -= count
-        return _Outcome.PROGRESS if attempt.remaining else _Outcome.COMPLETE
+        return Outcome.PROGRESS if attempt.remaining else Outcome.COMPLETE
 
     def _exhausted(self, requested: int, size: int) -> OpError:
         return OutOfRangeError(
@@ -263,33 +235,33 @@ class Queue(ResourceBase):
             True to fail pending additions; by default the queue is closed when they are complete.
         """
         if not cancel_pending:
-            attempt = _Attempt(self._run_shut, lambda error, _: done(error), None)
+            attempt = Attempt(self._run_shut, lambda error, _: done(error), None)
             self._submit(self._adding, attempt, "Close")
             return
         with self._lock:
             self.closed = True
             cancelled = self._cancel_all(self._adding)
-        _finish_all(cancelled, "Enqueue operation was cancelled")
+        finish_all(cancelled, "Enqueue operation was cancelled")
         done(None)
         self._flush()
 
-    def _run_shut(self, attempt: _Attempt) -> _Outcome:
+    def _run_shut(self, attempt: Attempt) -> Outcome:
         if self.closed:
-            return _fail(attempt, CancelledError(f"Queue '{self.name}' is already closed."))
+            return fail(attempt, CancelledError(f"Queue '{self.name}' is already closed."))
         self.closed = True
-        return _Outcome.COMPLETE
+        return Outcome.COMPLETE
 
     def close(self) -> None:
         """Cancel all attempts; called when the queue is removed from its manager."""
         with self._lock:
             self.closed = True
             adding, taking = self._cancel_all(self._adding), self._cancel_all(self._taking)
-        _finish_all(adding, "Enqueue operation was cancelled")
-        _finish_all(taking, "Dequeue operation was cancelled")
+        finish_all(adding, "Enqueue operation was cancelled")
+        finish_all(taking, "Dequeue operation was cancelled")
 
     # Attempts
 
-    def _submit(self, attempts: deque[_Attempt], attempt: _Attempt, action: str) -> None:
+    def _submit(self, attempts: deque[Attempt], attempt: Attempt, action: str) -> None:
         """Queue an attempt, and complete what can be completed."""
         manager = attempt.cancellation
         with self._lock:
@@ -305,7 +277,7 @@ class Queue(ResourceBase):
         else:
             attempt.finish(CancelledError(f"{action} operation was cancelled"), ())
 
-    def _cancel(self, attempts: deque[_Attempt], attempt: _Attempt, action: str) -> None:
+    def _cancel(self, attempts: deque[Attempt], attempt: Attempt, action: str) -> None:
         with self._lock:
             if attempt not in attempts:
                 return
@@ -314,65 +286,16 @@ class Queue(ResourceBase):
         self._flush()
 
     @staticmethod
-    def _cancel_all(attempts: deque[_Attempt]) -> list[_Attempt]:
+    def _cancel_all(attempts: deque[Attempt]) -> list[Attempt]:
         cancelled = list(attempts)
         attempts.clear()
         return cancelled
 
     def _flush(self) -> None:
         """Complete attempts until none can make progress."""
-        ended: list[_Attempt] = []
+        ended: list[Attempt] = []
         with self._lock:
-            while _advance(self._adding, ended) | _advance(self._taking, ended):
+            while advance(self._adding, ended) | advance(self._taking, ended):
                 pass
         for attempt in ended:
-            _end(attempt, attempt.error)
-
-
-def _advance(attempts: deque[_Attempt], ended: list[_Attempt]) -> bool:
-    """Run attempts in their order until one waits; return True if any made progress."""
-    changed = False
-    while attempts:
-        outcome = attempts[0].run(attempts[0])
-        if outcome is not _Outcome.COMPLETE:
-            return changed or outcome is _Outcome.PROGRESS
-        ended.append(attempts.popleft())
-        changed = True
-    return changed
-
-
-def _fail(attempt: _Attempt, error: OpError) -> _Outcome:
-    attempt.error = error
-    return _Outcome.COMPLETE
-
-
-def _end(attempt: _Attempt, error: OpError | None) -> None:
-    # Without waiting for a cancellation that has begun: it no longer finds the attempt in the queue
-    if attempt.cancellation is not None:
-        attempt.cancellation.try_deregister_callback(attempt.token)
-    attempt.finish(error, attempt.elements)
-
-
-def _finish_all(attempts: Iterable[_Attempt], message: str) -> None:
-    for attempt in attempts:
-        _end(attempt, CancelledError(message))
-
-
-def _check_shape(index: int, shape: TensorShape, value: Array) -> None:
-    actual = TensorShape(value.shape)
-    if not shape.is_compatible_with(actual):
-        raise InvalidArgumentError(f"Shape mismatch in tuple component {index}. Expected {shape}, got {actual}")
-
-
-def slices(components: Sequence[Array], size: int) -> list[Element]:
-    """Return copies of the elements of a batch."""
-    return [tuple(value[i, ...].copy() for value in components) for i in range(size)]
-
-
-def stack(values: Sequence[Array], shape: TensorShape, dtype: DataType) -> Array:
-    """Stack values; those that are smaller than others in an unknown dimension of the shape are padded with zeros."""
-    sizes = [max((v.shape[k] for v in values), default=0) if d is None else d for k, d in enumerate(shape)]
-    result = zeros((len(values), *sizes), dtype)
-    for k, value in enumerate(values):
-        result[(k, *map(slice, value.shape))] = value
-    return result
+            end(attempt, attempt.error)

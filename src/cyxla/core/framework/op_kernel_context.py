@@ -61,7 +61,8 @@ class OpKernelContext(StepServices, AllocationRecord):
     is_input_dead : bool
         True if an input is dead; only transfer kernels run then.
     forward_from : sequence of int
-        For each output the input reserved for it, `NO_RESERVATION` or `NEVER_FORWARD`; if empty, none is reserved.
+        Index of the input reserved for each output, or -1 (`NO_RESERVATION`), or -2 (`NEVER_FORWARD`); empty if there
+        are no reservations.
     """
 
     __slots__ = (

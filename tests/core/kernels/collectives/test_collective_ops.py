@@ -78,6 +78,16 @@ def test_a_missing_member_is_waited_for_until_the_deadline():
         Session(graph).run(result, options=RunOptions(timeout=0.05))
 
 
+def test_a_missing_member_is_waited_for_until_the_timeout_of_the_node():
+    graph = Graph()
+    with graph.as_default():
+        args = [np.int32(v) for v in (2, 1, 1)]
+        attrs = {"merge_op": "Add", "final_op": "Id", "timeout_seconds": 0.05}
+        result = apply_op("CollectiveReduceV2", F(1), *args, [], **attrs)
+    with pytest.raises(DeadlineExceededError, match="Collective has timed out waiting for other workers"):
+        Session(graph).run(result)
+
+
 @pytest.mark.parametrize("device, wanted", [(0, (2, 7)), (1, (2, 8)), (2, (2, 7)), (3, (2, 8)), (4, None)])
 def test_the_group_of_a_device(device, wanted):
     args = (np.int32([[0, 2], [1, 3]]), np.int32(device), np.int32(7))

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from threading import Timer
 from typing import Any
 
 import numpy as np
 
 from cyxla.core.framework.step.cancellation import CancellationManager
-from cyxla.errors import CancelledError, InternalError, InvalidArgumentError, OpError
+from cyxla.errors import CancelledError, DeadlineExceededError, InternalError, InvalidArgumentError, OpError
 from cyxla.forking import new_lock
 
 Array = np.ndarray[Any, Any]
 Combined = Callable[["OpError | None", Any], object]
 """Called with the error or None, and the combined value."""
+
+
+_CANCELLED = (CancelledError, "the collective operation was cancelled")
+_TIMED_OUT = (DeadlineExceededError, "Collective has timed out waiting for other workers.")
 
 
 @dataclass(eq=False, slots=True)
@@ -24,6 +29,7 @@ class _Member:
     done: Combined
     cancellation: CancellationManager | None
     token: int = -1
+    timer: Timer | None = None
 
 
 @dataclass(slots=True)
@@ -50,6 +56,7 @@ class CollectiveExecutor:
         combine: Callable[[Sequence[Array]], Array],
         done: Combined,
         cancellation: CancellationManager | None = None,
+        timeout: float = 0.0,
     ) -> None:
         """Contribute a value; the last member of the group combines all values, and calls the callbacks of all.
 
@@ -69,6 +76,8 @@ class CollectiveExecutor:
             Callback, called once with the error or None, and the result.
         cancellation : CancellationManager, optional
             Manager whose cancellation ends the wait with `CancelledError`.
+        timeout : float
+            Seconds after which the wait ends with `DeadlineExceededError`; 0 for no limit.
 
         Raises
         ------
@@ -83,14 +92,18 @@ class CollectiveExecutor:
             self._check(instance, size, device, value)
             if cancellation is not None:
                 member.token = cancellation.get_cancellation_token()
-                if not cancellation.register_callback(member.token, partial(self._cancel, key, device)):
-                    raise CancelledError("the collective operation was cancelled")
+                if not cancellation.register_callback(member.token, partial(self._fail, key, device, _CANCELLED)):
+                    raise CancelledError(_CANCELLED[1])
             instance.members[device] = member
             is_complete = len(instance.members) == size
             if is_complete:
                 del self._instances[key]
         if is_complete:
             _finish(instance, combine)
+        elif timeout > 0:
+            member.timer = Timer(timeout, partial(self._fail, key, device, _TIMED_OUT))
+            member.timer.daemon = True
+            member.timer.start()
 
     @staticmethod
     def _check(instance: _Instance, size: int, device: str, value: Array) -> None:
@@ -107,12 +120,13 @@ class CollectiveExecutor:
                     f"{device} {value.dtype}{list(value.shape)}"
                 )
 
-    def _cancel(self, key: Hashable, device: str) -> None:
+    def _fail(self, key: Hashable, device: str, failure: tuple[type[OpError], str]) -> None:
         with self._lock:
             instance = self._instances.get(key)
             member = None if instance is None else instance.members.pop(device, None)
         if member is not None:
-            member.done(CancelledError("the collective operation was cancelled"), None)
+            _release(member)
+            member.done(failure[0](failure[1]), None)
 
 
 def _finish(instance: _Instance, combine: Callable[[Sequence[Array]], Array]) -> None:
@@ -122,6 +136,13 @@ def _finish(instance: _Instance, combine: Callable[[Sequence[Array]], Array]) ->
     except OpError as raised:
         error = raised
     for member in instance.members.values():
-        if member.cancellation is not None:
-            member.cancellation.try_deregister_callback(member.token)
+        _release(member)
         member.done(error, None if result is None else result.copy())
+
+
+def _release(member: _Member) -> None:
+    """End the limits of a wait."""
+    if member.cancellation is not None:
+        member.cancellation.try_deregister_callback(member.token)
+    if member.timer is not None:
+        member.timer.cancel()

@@ -46,7 +46,7 @@ class _CollectiveOp(AsyncOpKernel):
 
         ctx.collective_executor.combine_async(
             key, size, ctx.device.name, ctx.input("input"), partial(combine, merge, final), finish,
-            ctx.cancellation_manager,
+            ctx.cancellation_manager, self.attrs.get("timeout_seconds", 0.0),
         )  # fmt: skip
 
 

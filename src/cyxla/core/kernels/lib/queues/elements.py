@@ -39,5 +39,5 @@ def stack(values: Sequence[Array], shape: TensorShape, dtype: DataType) -> Array
     sizes = [max((v.shape[k] for v in values), default=0) if d is None else d for k, d in enumerate(shape)]
     result = zeros((len(values), *sizes), dtype)
     for k, value in enumerate(values):
-        result[(k, *(slice(size) for size in value.shape))] = value
+        result[k, ...][tuple(map(slice, value.shape))] = value
     return result

@@ -379,6 +379,14 @@ def test_a_deadline_ends_the_wait():
     assert world.size() == 1
 
 
+def test_cancelling_loses_what_a_batch_has_taken_as_in_tensorflow():
+    world = World()
+    world.run(world.put_many([1, 2]))
+    with pytest.raises(DeadlineExceededError):
+        world.run(world.get_many(5), options=RunOptions(timeout=0.05))
+    assert world.size() == 0
+
+
 def test_closing_a_session_ends_pending_steps():
     for options in (RunOptions(), RunOptions(cancellation=CancellationManager())):
         world = World(capacity=1)

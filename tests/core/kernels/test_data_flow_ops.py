@@ -325,3 +325,25 @@ BAD_MOVES = [
 def test_refusals(op, args, attrs, text):
     with pytest.raises((InvalidArgumentError, ShapeError), match=text):
         apply_op(op, *args, **attrs)
+
+
+def test_tensor_arrays_named_by_two_strings():
+    """The second version of tensor arrays, of graphs written by old programs."""
+    script = Script()
+    handle = script("TensorArrayV2", INDEX(0), dtype="float", dynamic_size=True, clear_after_read=False)
+    flow = script("TensorArrayScatterV2", handle, INDEX([1, 0]), F32([[1, 2], [3, 4]]), F32(0))
+    flow = script("TensorArrayWriteV2", handle, INDEX(2), F32([5, 6]), flow)
+    script.fetch(
+        script("TensorArraySizeV2", handle, flow),
+        script("TensorArrayReadV2", handle, INDEX(0), flow, dtype="float"),
+        script("TensorArrayGatherV2", handle, INDEX([2, 1]), flow, dtype="float"),
+        *script("TensorArrayConcatV2", handle, flow, dtype="float"),
+    )
+    gradient = script("TensorArrayGradV2", handle, flow, source="gradients")
+    flow = script("TensorArraySplitV2", gradient, F32([[1, 1], [2, 2], [3, 3]]).ravel(), np.int64([2, 2, 2]), flow)
+    script.fetch(script("TensorArrayReadV2", gradient, INDEX(1), flow, dtype="float"))
+    script("TensorArrayCloseV2", handle)
+    size, first, two, joined, lengths, slope = script.run()
+    assert (int(size), first.tolist(), two.tolist(), slope.tolist()) == (3, [3, 4], [[5, 6], [1, 2]], [2, 2])
+    assert (joined.tolist(), lengths.tolist()) == ([3, 4, 1, 2, 5, 6], [2, 2, 2])
+    assert str(handle.shape) == "[2]"

@@ -67,7 +67,7 @@ def test_declaration_equals_the_facts_field_by_field(facts):
 
 
 def test_the_facts_are_all_there():
-    assert len(set(NAMES)) == 676
+    assert len(set(NAMES)) == 737
 
 
 def test_commutative_ops_are_those_of_tensorflow():

@@ -11,7 +11,8 @@ import cyxla
 from cyxla import Graph, Session, load_graph, load_saved_model
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.attr_value import NameAttrList
-from cyxla.core.framework.checkpoint.tensor_bundle import BundleReader, write_bundle
+from cyxla.core.framework.checkpoint.slice_file import write_slice_file
+from cyxla.core.framework.checkpoint.tensor_bundle import BundleReader, SavedPiece, write_bundle
 from cyxla.core.framework.protos import messages as proto
 from cyxla.core.graph.algorithm import copy_graph
 from cyxla.core.graph.function_body import graph_to_function
@@ -42,11 +43,26 @@ def merge(path, to):
     return apply_op("MergeV2Checkpoints", texts(path), text(to), name="op")
 
 
+def old(op, path, *operands, **attrs):
+    return apply_op(op, text(f"{path}.v1"), *operands, **attrs, name="op")
+
+
 # What touches files: op, how a node of it is made for a path, files that it needs there, files that it makes there.
 OPS = {
     "SaveV2": (save, False, "{}.index"),
     "RestoreV2": (restore, True, ""),
     "MergeV2Checkpoints": (lambda path: merge(path, path.parent / "merged"), True, "merged.index"),
+    "Save": (lambda path: old("Save", path, texts("w"), [W]), False, "{}.v1"),
+    "SaveSlices": (lambda path: old("SaveSlices", path, texts("w"), texts("3 0,2"), [W]), False, "{}.v1"),
+    "Restore": (lambda path: old("Restore", path, text("w"), dt="float"), True, ""),
+    "RestoreSlice": (lambda path: old("RestoreSlice", path, text("w"), text("2 0,1"), dt="float"), True, ""),
+    "ImmutableConst": (
+        lambda path: apply_op(
+            "ImmutableConst", dtype="uint8", shape=[4], memory_region_name=f"{path}.index", name="op"
+        ),
+        True,
+        "",
+    ),
     "ReadFile": (lambda path: apply_op("ReadFile", text(f"{path}.index"), name="op"), True, ""),
     "PrintV2": (
         lambda path: apply_op("PrintV2", text("line"), output_stream=f"file://{path}.index", name="op"),
@@ -63,6 +79,8 @@ def home(tmp_path):
     (tmp_path / "neighbour").mkdir()
     write_bundle(tmp_path / "model" / "there", {"w": W})
     write_bundle(tmp_path / "neighbour" / "there", {"w": W})
+    for folder in ("model", "neighbour"):
+        write_slice_file(str(tmp_path / folder / "there.v1"), [SavedPiece("w", W)])
     return tmp_path
 
 
@@ -122,6 +140,7 @@ def paths(home, needs):
     outside = home / "neighbour" / name
     (home / "model" / "link").symlink_to(home / "neighbour")
     (home / "model" / "leaf.index").symlink_to(home / "neighbour" / f"{name}.index")
+    (home / "model" / "leaf.v1").symlink_to(home / "neighbour" / f"{name}.v1")
     (home / "model" / "leaf.data-00000-of-00001").symlink_to(home / "neighbour" / f"{name}.data-00000-of-00001")
     return {
         "absolute": outside,
@@ -199,6 +218,7 @@ def test_a_model_uses_its_own_folder(home, op, place):
     folder = home / "model" / "deeper"
     folder.mkdir()
     write_bundle(folder / "there", {"w": W})
+    write_slice_file(str(folder / "there.v1"), [SavedPiece("w", W)])
     (home / "alias").symlink_to(home / "model")  # the user's own way to the model may be a link
     write_model(home / "model", make, home / "alias" / "deeper" / name, place=place)
     load_saved_model(home / "alias")
@@ -303,7 +323,7 @@ def test_assets_in_the_folder_are_read(home, name):
 TOUCHES = {"open", "unlink", "rmdir", "mkdir", "makedirs", "rename", "replace_file", "remove_file", "glob", "iterdir",
            "listdir", "scandir", "read_bytes", "write_bytes", "read_text", "write_text", "touch", "memmap", "fromfile",
            "tofile", "savez", "BundleReader", "write_pieces", "write_bundle", "symlink_to", "CDLL", "Popen", "system",
-           "urlopen", "socket"}  # fmt: skip
+           "urlopen", "socket", "SliceFileReader", "write_slice_file"}  # fmt: skip
 HELPERS = {"_delete"}  # called with paths that were judged
 
 
@@ -319,7 +339,8 @@ def touching(module):
         if called & TOUCHES:
             name = getattr(node, "name", "lambda")
             decorators = [d for d in getattr(node, "decorator_list", []) if isinstance(d, ast.Call)]
-            found[name] = ([d.args[0].value for d in decorators], "file_path" in ast.dump(node))
+            ops = [op for d in decorators for op in np.atleast_1d(ast.literal_eval(d.args[0]))]
+            found[name] = (ops, "file_path" in ast.dump(node))
     return found
 
 

@@ -11,6 +11,7 @@ from cyxla.core.framework.function import FunctionLibraryDefinition
 from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.function_body import instantiate
+from cyxla.core.graph.function_gradients import symbolic_gradient
 from cyxla.core.graph.graph import Node
 from cyxla.errors import OpError
 from cyxla.tf2xla.xla_op_registry import XlaOpRegistry
@@ -109,6 +110,8 @@ class RecursiveCompilabilityChecker:
         """Return the reason why a function that a node calls cannot be compiled; empty if all can."""
         if self.library.find(node.op) is not None:
             return self._function_reason(NameAttrList(node.op, node.attrs), depth)
+        if node.op == "SymbolicGradient":
+            return self._gradient_reason(node.attr("f"), depth)
         for name in FUNCTION_ATTRS.get(node.op, ()):
             value = node.attr(name)
             for function in (value,) if isinstance(value, NameAttrList) else value:
@@ -116,6 +119,12 @@ class RecursiveCompilabilityChecker:
                 if reason:
                     return reason
         return ""
+
+    def _gradient_reason(self, function: NameAttrList, depth: int) -> str:
+        try:
+            return self._function_reason(symbolic_gradient(function, self.library), depth)
+        except OpError as error:
+            return f"function '{function.name}' has no gradient: {error.message}"
 
     def _function_reason(self, function: NameAttrList, depth: int) -> str:
         if depth >= MAX_DEPTH:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.attr_value import TensorValue
+from cyxla.core.framework.memory.allocators import ANY_MEMORY, Allocator, AllocatorAttributes, AllocatorRegistry
 from cyxla.core.framework.resource_mgr import ResourceMgr
 from cyxla.errors import InvalidArgumentError
 
@@ -134,8 +135,12 @@ class DeviceBase:
         ``"CPU"`` or another type that kernels are registered for.
     resource_manager : ResourceMgr
         Resources of this device.
-    thread_pool : optional
-        Thread pool for parallel work of kernels.
+    thread_pool : ThreadPool, optional
+        Thread pool for parallel work of kernels; see `cyxla.core.framework.step.thread_pool`.
+    allocator : Allocator, optional
+        Allocator of the device's memory; that of the host by default.
+    device_context : optional
+        Queue or stream of a device that has one.
     incarnation : int
         Differs between lives of a device of one name.
     """
@@ -145,9 +150,17 @@ class DeviceBase:
     resource_manager: ResourceMgr = field(default_factory=ResourceMgr)
     thread_pool: Any = None
     incarnation: int = 1
+    allocator: Allocator | None = None
+    device_context: Any = None
 
     def __post_init__(self) -> None:
         self.parsed_name = DeviceName.parse(self.name)
+
+    def get_allocator(self, attributes: AllocatorAttributes = ANY_MEMORY) -> Allocator:
+        """Return the allocator for memory with some attributes."""
+        if self.allocator is None or attributes.on_host:
+            return AllocatorRegistry.global_().get_allocator()
+        return self.allocator
 
     def make_tensor(self, value: TensorValue) -> np.ndarray[Any, Any]:
         """A constant as a value on this device: never to be written to."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from cyxla.core.framework.kernel_def import KernelDef, MemoryType, Name
 from cyxla.core.framework.loaders import loader
 from cyxla.core.framework.node_def import NodeDef, validate_node_def
 from cyxla.core.framework.node_properties import Ranges, resolve
-from cyxla.core.framework.op_kernel import Factory, OpKernel, OpKernelConstruction
+from cyxla.core.framework.op_kernel import Factory, OpKernel, OpKernelConstruction, source_line
 from cyxla.core.framework.registration_batch import Once, current_batch, directly, staged_for
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError, NotFoundError, OpError, UnimplementedError
@@ -430,5 +431,8 @@ def create_op_kernel(
             raise construction.status
     except OpError as error:
         error.node, error.op = error.node or node_def.name, error.op or node_def.op
+        line = source_line(error)
+        if line and not re.search(r"\.py:\d+$", error.where):
+            error.where = (error.where or f"node '{node_def.name}' ({node_def.op})") + line
         raise
     return kernel

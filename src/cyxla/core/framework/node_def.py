@@ -19,6 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 _MAX_ARGS = 1 << 20  # a corrupt count must not exhaust memory
+STACK_TRACE_ATTR = "_stack_trace"  # annotation that holds the lines that created the node
 
 
 @dataclass(slots=True)

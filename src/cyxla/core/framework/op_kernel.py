@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from threading import Event
+from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
 from cyxla.core.framework.device_base import DeviceBase
 from cyxla.core.framework.kernel_def import KernelDef, MemoryType
+from cyxla.core.framework.memory.allocators import ANY_MEMORY, Allocator, AllocatorAttributes
 from cyxla.core.framework.node_properties import NodeProperties
 from cyxla.core.framework.resource_mgr import ResourceMgr
+from cyxla.core.framework.step.failure_log import caller_line, log_failure
 from cyxla.core.framework.types import as_data_type
 from cyxla.errors import (
     InternalError,
@@ -118,17 +122,35 @@ class OpKernelConstruction:
         check_signature(self.props, inputs, outputs, self._where())
 
     def set_status(self, error: OpError) -> None:
-        """Fail the construction with an error; the first error is kept."""
-        self.status = self.status or error
+        """Fail the construction with an error, located at the line of the caller; the first error is kept."""
+        if self.status is None:
+            error.where = error.where or f"{self._where()}, {caller_line(1)}"
+            self.status = error
+
+    def ctx_failure(self, error: OpError) -> None:
+        """Fail the construction, and log the error for debugging."""
+        log_failure(error, caller_line(1), warning=False)
+        error.where = error.where or f"{self._where()}, {caller_line(1)}"
+        self.set_status(error)
+
+    def ctx_failure_with_warning(self, error: OpError) -> None:
+        """Fail the construction, and log the error as a warning."""
+        log_failure(error, caller_line(1), warning=True)
+        error.where = error.where or f"{self._where()}, {caller_line(1)}"
+        self.set_status(error)
 
     def require(self, cond: object, message: str, error: type[OpError] = InvalidArgumentError, hint: str = "") -> None:
         """Raise `error` with the node's name unless the condition holds."""
         if not cond:
             raise error(message, where=self._where(), hint=hint)
 
-    def allocate_temp(self, dtype: Any, shape: Sequence[int]) -> Array:
+    def get_allocator(self, attributes: AllocatorAttributes = ANY_MEMORY) -> Allocator:
+        """Return the allocator of the device for memory with some attributes."""
+        return self.device.get_allocator(attributes)
+
+    def allocate_temp(self, dtype: Any, shape: Sequence[int], attributes: AllocatorAttributes = ANY_MEMORY) -> Array:
         """Allocate memory that the kernel keeps; it is counted as persistent."""
-        array = np.empty(tuple(shape), as_data_type(dtype).numpy)
+        array = self.get_allocator(attributes).allocate(as_data_type(dtype).numpy, shape)
         self.persistent_bytes += array.nbytes
         return array
 
@@ -157,15 +179,21 @@ class OpKernel:
         Value of a kernel that is a constant.
     is_expensive : bool
         True if the kernel is worth a thread of the pool.
+    is_deferred : bool
+        True if work of the kernel may go on after it has returned; it then uses the counter of deferred operations of
+        its context.
     """
 
     array_fn: Callable[..., Any] | None = None
     const_tensor: Array | None = None
     is_async: ClassVar[bool] = False
     is_expensive: bool = False
+    is_deferred: ClassVar[bool] = False
 
-    def __init__(self, construction: OpKernelConstruction) -> None:
+    def __init__(self, construction: OpKernelConstruction, node_def: Any = None) -> None:
         props = construction.props
+        if node_def is not None:  # a smaller one, without what the kernel has read from it
+            props = replace(props, node_def=node_def, attrs={name: a.value for name, a in node_def.attr.items()})
         self.props, self.device = props, construction.device
         self.name, self.type_string = props.node_def.name, props.node_def.op
         self.attrs = props.attrs
@@ -248,8 +276,13 @@ class AsyncOpKernel(OpKernel):
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Start the computation and wait for its completion."""
-        ended = Event()
+        ended, deadline = Event(), ctx.step.deadline
         self.start(ctx, ended.set)
+        if deadline is not None and not ended.wait(max(deadline - monotonic(), 0.0)):
+            ctx.cancellation_manager.start_cancel()
+            ended.wait()
+            ctx.status = None  # cancelled because of the deadline
+            ctx.step.check_running()
         ended.wait()
         if ctx.status is not None:
             raise ctx.status
@@ -307,7 +340,7 @@ def located(error: BaseException, kernel: OpKernel) -> OpError:
     if error.node is None:
         error.node, error.op = kernel.name, kernel.type_string
     if not error.where:
-        error.where = _node_text(kernel) + _source_line(error)
+        error.where = _node_text(kernel) + source_line(error)
     return error
 
 
@@ -324,10 +357,10 @@ def _node_text(kernel: OpKernel) -> str:
     return f"node '{kernel.name}' ({kernel.type_string})"
 
 
-_PLUMBING = ("op_kernel.py", "op_kernel_context.py")
+_PLUMBING = ("op_kernel.py", "op_kernel_context.py", "kernel_registry.py")
 
 
-def _source_line(error: BaseException) -> str:
+def source_line(error: BaseException) -> str:
     """Return the line of the kernel's source that raised an error."""
     frames = traceback.extract_tb(error.__traceback__)
     locations = [
@@ -337,17 +370,36 @@ def _source_line(error: BaseException) -> str:
 
 
 def op_requires(cond: object, error: OpError) -> None:
-    """Raise `error` unless the condition holds."""
+    """Raise `error` unless the condition holds, and log it for debugging."""
     if not cond:
+        log_failure(error, caller_line(1), warning=False)
+        raise error
+
+
+def op_requires_ok(error: OpError | None) -> None:
+    """Raise an error, if there is one, and log it as a warning."""
+    if error is not None:
+        log_failure(error, caller_line(1), warning=True)
         raise error
 
 
 def op_requires_async(ctx: OpKernelContext, cond: object, error: OpError, done: Done) -> bool:
     """Return True if the condition holds; else set `error` as status and call `done`, and the caller must return."""
     if not cond:
+        log_failure(error, caller_line(1), warning=False)
         ctx.set_status(located(error, ctx.op_kernel))
         done()
     return bool(cond)
+
+
+def op_requires_ok_async(ctx: OpKernelContext, error: OpError | None, done: Done) -> bool:
+    """Return True without an error; else log it as a warning, set it as status and call `done`: the caller returns."""
+    if error is None:
+        return True
+    log_failure(error, caller_line(1), warning=True)
+    ctx.set_status(located(error, ctx.op_kernel))
+    done()
+    return False
 
 
 class FunctionKernel(OpKernel):

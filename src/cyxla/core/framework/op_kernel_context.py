@@ -9,20 +9,21 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.device_base import DeviceBase
 from cyxla.core.framework.kernel_def import MemoryType
+from cyxla.core.framework.memory.allocation_record import AllocationRecord
+from cyxla.core.framework.memory.allocators import ANY_MEMORY, HOST_MEMORY, Allocator, AllocatorAttributes
+from cyxla.core.framework.node_def import STACK_TRACE_ATTR
 from cyxla.core.framework.op_kernel import OpKernel, check_signature
 from cyxla.core.framework.resource_mgr import (
     DEFAULT_CONTAINER,
     ResourceBase,
     ResourceHandle,
-    ResourceMgr,
-    ScopedStepContainer,
     type_name,
 )
-from cyxla.core.framework.step.cancellation import CancellationManager
 from cyxla.core.framework.step.context import StepContext
+from cyxla.core.framework.step.failure_log import caller_line, log_failure
+from cyxla.core.framework.step.services import StepServices
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType, as_data_type
 from cyxla.core.framework.variable import Ref
@@ -35,10 +36,11 @@ Array = np.ndarray[Any, Any]
 Key = int | str
 R = TypeVar("R", bound=ResourceBase)
 _HOLDERS = 3  # of an input that may be forwarded: the list of inputs, the executor, and getrefcount itself
+NEVER_FORWARD, NO_RESERVATION = -2, -1  # instead of the input that an output reuses
 _FEW_REFERENCES: tuple[bool, ...] = ()
 
 
-class OpKernelContext:
+class OpKernelContext(StepServices, AllocationRecord):
     """Context of one run of a kernel.
 
     Parameters
@@ -58,9 +60,13 @@ class OpKernelContext:
         Frame and iteration of loops.
     is_input_dead : bool
         True if an input is dead; only transfer kernels run then.
+    forward_from : sequence of int
+        Index of the input reserved for each output, or -1 (`NO_RESERVATION`), or -2 (`NEVER_FORWARD`); empty if there
+        are no reservations.
     """
 
     __slots__ = (
+        "_forward_from",
         "_inputs",
         "_last_use",
         "_outputs",
@@ -85,9 +91,10 @@ class OpKernelContext:
         frame_iter: tuple[Any, int] = ("", 0),
         is_input_dead: bool = False,
         call_frame: Any = None,
+        forward_from: Sequence[int] = (),
     ) -> None:
         self.step, self.op_kernel = step, kernel
-        self._inputs, self._required = inputs, required
+        self._inputs, self._required, self._forward_from = inputs, required, forward_from
         # Counted before the kernel holds references: an array with other references has views, or is kept elsewhere
         self._last_use = last_use and [last and getrefcount(inputs[i]) <= _HOLDERS for i, last in enumerate(last_use)]
         self._outputs: list[Any] = [None] * len(kernel.output_types)
@@ -108,6 +115,11 @@ class OpKernelContext:
     def device(self) -> DeviceBase:
         """Device that the kernel runs on."""
         return self.op_kernel.device
+
+    @property
+    def thread_pool(self) -> Any:
+        """Thread pool for parallel work of the kernel, or None."""
+        return self.op_kernel.device.thread_pool
 
     @property
     def num_inputs(self) -> int:
@@ -134,6 +146,29 @@ class OpKernelContext:
     def output_memory_type(self, key: Key) -> MemoryType:
         """Return the memory type, host or device, of an output."""
         return self.op_kernel.output_memory_types[self.output_index(key)]
+
+    def input_alloc_attr(self, key: Key) -> AllocatorAttributes:
+        """Return the attributes of the memory of an input."""
+        return HOST_MEMORY if self.input_memory_type(key) == MemoryType.HOST else ANY_MEMORY
+
+    def output_alloc_attr(self, key: Key) -> AllocatorAttributes:
+        """Return the attributes of the memory of an output."""
+        return HOST_MEMORY if self.output_memory_type(key) == MemoryType.HOST else ANY_MEMORY
+
+    def get_allocator(self, attributes: AllocatorAttributes = ANY_MEMORY) -> Allocator:
+        """Return the allocator of the device for memory with some attributes."""
+        return self.device.get_allocator(attributes)
+
+    @property
+    def op_device_context(self) -> Any:
+        """Queue or stream of the device, or None."""
+        return self.device.device_context
+
+    @property
+    def stack_trace(self) -> tuple[str, ...]:
+        """Lines that created the node, innermost last; empty unless its graph records them."""
+        trace: tuple[str, ...] = self.op_kernel.attrs.get(STACK_TRACE_ATTR, ())
+        return trace
 
     def input_index(self, key: Key) -> int:
         """Return the index of an input; a name must refer to a single tensor."""
@@ -257,7 +292,7 @@ class OpKernelContext:
             raise InternalError(f"output {key!r} is not a reference: use set_output")
         self._outputs[index] = ref
 
-    def allocate_output(self, key: Key, shape: Sequence[int]) -> Array:
+    def allocate_output(self, key: Key, shape: Sequence[int], attributes: AllocatorAttributes = ANY_MEMORY) -> Array:
         """Allocate an uninitialised array as output, to be filled by the kernel.
 
         Raises
@@ -271,12 +306,13 @@ class OpKernelContext:
         dtype = self.op_kernel.output_dtypes[index]
         if dtype is None:
             raise InternalError(f"output {key!r} is a reference: it cannot be allocated")
-        array = self._outputs[index] = self._allocate("output", dtype, shape)
+        attributes = attributes.merge(self.output_alloc_attr(index))
+        array = self._outputs[index] = self._allocate("output", dtype, shape, attributes)
         return array
 
-    def allocate_temp(self, dtype: Any, shape: Sequence[int]) -> Array:
+    def allocate_temp(self, dtype: Any, shape: Sequence[int], attributes: AllocatorAttributes = ANY_MEMORY) -> Array:
         """Allocate an uninitialised temporary array; it may become an output."""
-        return self._allocate("temp", as_data_type(dtype).numpy, shape)
+        return self._allocate("temp", as_data_type(dtype).numpy, shape, attributes)
 
     def allocate_persistent(self, dtype: Any, shape: Sequence[int]) -> Array:
         """Allocate an uninitialised array that outlives the run of the kernel."""
@@ -336,7 +372,9 @@ class OpKernelContext:
             raise InternalError(f"{key!r} got a value of {found_type}, but {dtype} is declared")
         return array
 
-    def _allocate(self, use: str, dtype: np.dtype[Any], shape: Sequence[int]) -> Array:
+    def _allocate(
+        self, use: str, dtype: np.dtype[Any], shape: Sequence[int], attributes: AllocatorAttributes = ANY_MEMORY
+    ) -> Array:
         size = prod(shape) * dtype.itemsize
         limit = self.step.memory_limit
         if limit is not None and self.step.allocated + size > limit:
@@ -347,7 +385,7 @@ class OpKernelContext:
             )
         require(size)
         try:
-            array = np.empty(tuple(shape), dtype)
+            array = self.device.get_allocator(attributes).allocate(dtype, shape)
         except MemoryError:
             raise ResourceExhaustedError(
                 f"OOM when allocating tensor with shape {list(shape)} and type {dtype}"
@@ -371,6 +409,8 @@ class OpKernelContext:
         kernel = self.op_kernel
         if source >= len(self._last_use) or not self._last_use[source]:
             return None
+        if self._forward_from and not self._may_forward(source, target):
+            return None
         if kernel.input_memory_types[source] != kernel.output_memory_types[target]:
             return None
         if kernel.input_types[source] != kernel.output_types[target] or kernel.input_types[source].is_ref:
@@ -380,6 +420,17 @@ class OpKernelContext:
             return None
         output_shape = value.shape if shape is None else tuple(shape)
         return value.reshape(output_shape) if prod(output_shape) == value.size else None
+
+    def _may_forward(self, source: int, target: int) -> bool:
+        """Return False if an output is never forwarded to, or the input is reserved for another one."""
+        reserved = self._forward_from
+        return reserved[target] != NEVER_FORWARD and all(
+            k == target or index != source for k, index in enumerate(reserved)
+        )
+
+    def output_expects_forwarding(self, key: Key) -> bool:
+        """Return True if an input is reserved for an output."""
+        return bool(self._forward_from) and self._forward_from[self.output_index(key)] >= 0
 
     def forward_input_to_output_with_shape(self, input_key: Key, output_key: Key, shape: Sequence[int]) -> bool:
         """Set an output to an input with another shape; return False if the sizes differ."""
@@ -404,53 +455,20 @@ class OpKernelContext:
         """Set an output to the reference of an input."""
         self.set_output_ref(output_key, self.mutable_input(input_key))
 
-    # The step
-
-    @property
-    def step_id(self) -> int:
-        """Number of the step, unique in the session."""
-        return self.step.step_id
-
-    @property
-    def resource_manager(self) -> ResourceMgr:
-        """Manager of named resources that outlive the step."""
-        return self.step.resource_manager
-
-    @property
-    def step_container(self) -> ScopedStepContainer:
-        """Container of resources that are deleted at the end of the step."""
-        return self.step.step_container
-
-    @property
-    def rendezvous(self) -> Any:
-        """Rendezvous for values sent between devices."""
-        return self.step.rendezvous
-
-    @property
-    def cancellation_manager(self) -> CancellationManager:
-        """Cancellation manager, with which waiting kernels register callbacks."""
-        return self.step.cancellation_manager
-
-    @property
-    def function_library(self) -> Any:
-        """Runtime that instantiates and runs functions."""
-        return self.step.function_library
-
-    @property
-    def thread_pool(self) -> Any:
-        """Thread pool for parallel work of the kernel, or None."""
-        return self.op_kernel.device.thread_pool
-
-    def call_function(self, handle: Any, args: Sequence[Any]) -> list[Any]:
-        """Run an instantiated function in this thread, as part of this step, and return its results."""
-        results: list[Any] = self.step.function_library.run(handle, args, self.step)
-        return results
-
-    def instantiate(self, function: NameAttrList) -> Any:
-        """Instantiate a function; return a handle for `call_function`."""
-        return self.step.function_library.instantiate(function)
-
     # Errors
+
+    def ctx_failure(self, error: OpError) -> None:
+        """Fail the step with an error located at the line of the caller, and log it for debugging."""
+        self._fail_at(error, caller_line(1), warning=False)
+
+    def ctx_failure_with_warning(self, error: OpError) -> None:
+        """Fail the step with an error located at the line of the caller, and log it as a warning."""
+        self._fail_at(error, caller_line(1), warning=True)
+
+    def _fail_at(self, error: OpError, line: str, *, warning: bool) -> None:
+        log_failure(error, line, warning=warning)
+        error.where = error.where or f"node '{self.op_kernel.name}' ({self.op_kernel.type_string}), {line}"
+        self.set_status(error)
 
     def set_status(self, error: OpError | None) -> None:
         """Fail the step with an error; the first error is kept."""

@@ -144,7 +144,8 @@ def optional_get_value_grad(op: Any, *grads: Tensor) -> Tensor:
 
 
 no_gradient(
-    "Barrier", "OptionalHasValue", "OptionalNone", "Stack", "StackClose", "StackCloseV2", "StackPop", "StackPopV2",
+    "OptionalHasValue", "OptionalNone", "Stack", "StackClose", "StackCloseV2", "StackPop", "StackPopV2",
     "StackPush", "StackPushV2", "StackV2", "TensorArrayCloseV3", "TensorArrayGradV3", "TensorArrayGradWithShape",
-    "TensorArraySizeV3", "TensorArrayV2", "TensorArrayV3",
+    "TensorArrayCloseV2", "TensorArrayGradV2", "TensorArraySizeV2", "TensorArraySizeV3", "TensorArrayV2",
+    "TensorArrayV3",
 )  # fmt: skip

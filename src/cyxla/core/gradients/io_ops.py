@@ -2,5 +2,8 @@
 
 from cyxla.core.framework.gradient import no_gradient
 
-no_gradient("MergeV2Checkpoints", "ReadFile", "RestoreV2", "SaveV2", "ShardedFilename")
+no_gradient(
+    "MergeV2Checkpoints", "ReadFile", "Restore", "RestoreSlice", "RestoreV2", "Save", "SaveSlices", "SaveV2",
+    "ShardedFilename",
+)  # fmt: skip
 no_gradient("DeleteIterator", "IteratorGetNext", "IteratorGetNextSync", "IteratorV2")

@@ -159,6 +159,47 @@ def _function_attr(name: str) -> AttrValue:
     return AttrValue("func", NameAttrList(name))
 
 
+def symbolic_gradient(function: NameAttrList, library: FunctionLibraryDefinition) -> NameAttrList:
+    """Return the gradient of a function: a function of its arguments and a gradient for each result.
+
+    It returns a gradient for each argument. It is the function that the library registers as the gradient, or one that
+    is derived from the body and added to the library at first use.
+
+    Raises
+    ------
+    NotFoundError
+        The function is not in the library, or an op of the body has no gradient.
+    """
+    registered = library.gradient_of(function.name)
+    if registered:
+        return NameAttrList(registered, function.attrs)
+    digest = hash(frozenset(function.attrs.items())) & 0xFFFFFFFF
+    name = f"{function.name}_symbolic_gradient_{digest:08x}"
+    if library.find(name) is None:
+        definition = library.find(function.name)
+        if definition is None:
+            raise NotFoundError(f"Function '{function.name}' is not defined", hint="add it to the library of the graph")
+        inputs, dxs = extend_by_gradient(instantiate(definition, function.attrs, library))
+        _add_function(library, graph_to_function(name, inputs, dxs))
+    return NameAttrList(name)
+
+
+def extend_by_gradient(body: FunctionBody) -> tuple[list[Tensor], list[Tensor]]:
+    """Extend a body by the gradient of all its results.
+
+    Returns
+    -------
+    inputs, gradients : list of Tensor
+        Arguments of the body and a gradient for each result; and the gradient of each argument.
+    """
+    args = [node.outputs[0] for node in body.args]
+    weights = [body.graph.placeholder(t.dtype, t.shape, name="weight") for t in body.results]
+    with body.graph.as_default():
+        dxs = gradients(body.results, args, weights)
+        results = [apply_op("ZerosLike", x) if dx is None else dx for x, dx in zip(args, dxs, strict=True)]
+    return [*args, *weights], results
+
+
 # Calls -------------------------------------------------------------------------------------------------------------
 @gradient("PartitionedCall", "StatefulPartitionedCall", none_grads=True)
 def call_gradient(op: Node, *grads: Any) -> list[Any]:

@@ -6,6 +6,7 @@ declaration and infer the shapes of its outputs. ``graph.nodes`` holds them in t
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from cyxla.core.framework.attr_value import AttrValue, TensorValue
 from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.device_base import DeviceName
 from cyxla.core.framework.function import FunctionLibraryDefinition
-from cyxla.core.framework.node_def import NodeDef, arg_types
+from cyxla.core.framework.node_def import STACK_TRACE_ATTR, NodeDef, arg_types
 from cyxla.core.framework.step.file_access import UNLIMITED
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType, as_data_type
@@ -204,6 +205,8 @@ class Graph:
     ----------
     file_access : FileAccess
         Files that the nodes may access; limited if the graph was loaded.
+    records_stack_traces : bool
+        True to annotate new nodes with the lines that create them, which kernels can read.
 
     Parameters
     ----------
@@ -225,6 +228,7 @@ class Graph:
         self.versions = Versions()
         self.library = FunctionLibraryDefinition(registry or OpRegistry.global_())
         self.file_access = UNLIMITED
+        self.records_stack_traces = False
         self._next_id = 0
         self._names: dict[str, int] = {}  # number of requests for each name, in lower case
         self._scope = _Scope()
@@ -253,6 +257,8 @@ class Graph:
         node.device = scope.device
         if scope.colocation and "_class" not in attrs:
             attrs["_class"] = AttrValue("list(string)", scope.colocation)
+        if self.records_stack_traces:
+            attrs[STACK_TRACE_ATTR] = AttrValue("list(string)", _stack_trace())
         self._insert(node)
         return node, node.outputs
 
@@ -501,3 +507,10 @@ class Graph:
     def copy(self) -> Graph:
         """Return a copy of the graph; functions and constants are shared."""
         return copy_graph(self)
+
+
+def _stack_trace() -> tuple[str, ...]:
+    """Return the lines that create a node as ``file:line in function``, those of this package left out."""
+    package = __file__.rpartition("/core/")[0]
+    frames = traceback.extract_stack()
+    return tuple(f"{f.filename}:{f.lineno} in {f.name}" for f in frames if not f.filename.startswith(package))

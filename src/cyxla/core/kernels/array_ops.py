@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -31,7 +32,9 @@ class ConstantOp(OpKernel):
     """Constant held by the node's attribute."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
-        super().__init__(construction)
+        node_def = construction.props.node_def
+        slim = replace(node_def, attr={name: a for name, a in node_def.attr.items() if name != "value"})
+        super().__init__(construction, slim)  # the kernel keeps the array alone
         value, dtype = construction.get_attr("value", "tensor"), construction.get_attr("dtype")
         construction.require(value.dtype == dtype, f"the value is {value.dtype}, but the constant is declared {dtype}")
         self.const_tensor = construction.device.make_tensor(value)

@@ -14,6 +14,7 @@ from cyxla.core.framework.resource_mgr import ResourceBase
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.core.framework.variable import Ref
+from cyxla.core.kernels.lib.resource_op import legacy_handle, resource_of
 from cyxla.core.kernels.lib.tensor_array import Array, TensorArray
 from cyxla.core.kernels.lib.tensor_list import zeros
 from cyxla.errors import InvalidArgumentError, UnimplementedError
@@ -122,7 +123,7 @@ def stack_close(ctx: OpKernelContext) -> None:
 # Tensor arrays
 
 
-@kernel("TensorArrayV3")
+@kernel(("TensorArrayV2", "TensorArrayV3"))
 def tensor_array(ctx: OpKernelContext) -> None:
     """Create an array; output its handle, and a flow value that orders operations on it."""
     size = ctx.input("size")
@@ -134,19 +135,27 @@ def tensor_array(ctx: OpKernelContext) -> None:
         ctx.attr("dtype"),
         int(size),
         ctx.attr("element_shape"),
-        identical=ctx.attr("identical_element_shapes"),
+        identical=ctx.num_outputs > 1 and ctx.attr("identical_element_shapes"),
         dynamic=ctx.attr("dynamic_size"),
         clear_after_read=ctx.attr("clear_after_read"),
     )
     ctx.resource_manager.create(ctx.step_container.name, name, array)
-    ctx.set_output(0, ctx.make_handle(ctx.step_container.name, name, TensorArray))
-    ctx.set_output(1, np.array(0, np.float32))
+    _set_array_handle(ctx, name)
+    if ctx.num_outputs > 1:
+        ctx.set_output(1, np.array(0, np.float32))
 
 
-@kernel(("TensorArrayGradV3", "TensorArrayGradWithShape"))
+def _set_array_handle(ctx: OpKernelContext, name: str) -> None:
+    container = ctx.step_container.name
+    is_resource = ctx.expected_output_dtype(0) == DataType.DT_RESOURCE
+    handle = ctx.make_handle(container, name, TensorArray) if is_resource else legacy_handle(container, name)
+    ctx.set_output(0, handle)
+
+
+@kernel(("TensorArrayGradV2", "TensorArrayGradV3", "TensorArrayGradWithShape"))
 def tensor_array_grad(ctx: OpKernelContext) -> None:
     """Output the handle of the array of gradients; there is one per source."""
-    array, source = ctx.lookup_resource(0, TensorArray), ctx.attr("source")
+    array, source = resource_of(ctx, TensorArray), ctx.attr("source")
     prefix = None
     if ctx.num_inputs > 2:
         sizes = ctx.input("shape_to_prepend")
@@ -155,20 +164,21 @@ def tensor_array_grad(ctx: OpKernelContext) -> None:
     name = f"{array.name}@{source}"
     container = ctx.step_container.name
     ctx.resource_manager.lookup_or_create(container, name, TensorArray, lambda: array.gradient(name, prefix))
-    ctx.set_output(0, ctx.make_handle(container, name, TensorArray))
-    ctx.set_output(1, ctx.input("flow_in"))
+    _set_array_handle(ctx, name)
+    if ctx.num_outputs > 1:
+        ctx.set_output(1, ctx.input("flow_in"))
 
 
 @contextmanager
 def _locked_array(ctx: OpKernelContext) -> Iterator[TensorArray]:
     """Lock the array of the first input and check that it is open."""
-    array = ctx.lookup_resource(0, TensorArray)
+    array = resource_of(ctx, TensorArray)
     with array.lock:
         array.check_open()
         yield array
 
 
-@kernel("TensorArrayWriteV3")
+@kernel(("TensorArrayWriteV2", "TensorArrayWriteV3"))
 def tensor_array_write(ctx: OpKernelContext) -> None:
     """Write one element."""
     index = _index(ctx)
@@ -184,7 +194,7 @@ def _index(ctx: OpKernelContext) -> int:
     return int(index)
 
 
-@kernel("TensorArrayReadV3")
+@kernel(("TensorArrayReadV2", "TensorArrayReadV3"))
 def tensor_array_read(ctx: OpKernelContext) -> None:
     """Read one element."""
     index = _index(ctx)
@@ -193,20 +203,20 @@ def tensor_array_read(ctx: OpKernelContext) -> None:
         ctx.set_output(0, array.read(index))
 
 
-@kernel("TensorArraySizeV3")
+@kernel(("TensorArraySizeV2", "TensorArraySizeV3"))
 def tensor_array_size(ctx: OpKernelContext) -> None:
     """Return the number of elements."""
     with _locked_array(ctx) as array:
         ctx.set_output(0, np.array(len(array), np.int32))
 
 
-@kernel("TensorArrayCloseV3")
+@kernel(("TensorArrayCloseV2", "TensorArrayCloseV3"))
 def tensor_array_close(ctx: OpKernelContext) -> None:
     """Drop all elements."""
-    ctx.lookup_resource(0, TensorArray).close_array()
+    resource_of(ctx, TensorArray).close_array()
 
 
-@kernel("TensorArrayScatterV3")
+@kernel(("TensorArrayScatterV2", "TensorArrayScatterV3"))
 def tensor_array_scatter(ctx: OpKernelContext) -> None:
     """Write the rows of a value to the elements at the given indices."""
     indices, value = ctx.input("indices"), ctx.input("value")
@@ -228,7 +238,7 @@ def tensor_array_scatter(ctx: OpKernelContext) -> None:
     ctx.set_output(0, ctx.input("flow_in"))
 
 
-@kernel("TensorArraySplitV3")
+@kernel(("TensorArraySplitV2", "TensorArraySplitV3"))
 def tensor_array_split(ctx: OpKernelContext) -> None:
     """Split a value by rows and write the parts to all elements."""
     value, lengths = ctx.input("value"), ctx.input("lengths")
@@ -253,7 +263,7 @@ def tensor_array_split(ctx: OpKernelContext) -> None:
     ctx.set_output(0, ctx.input("flow_in"))
 
 
-@kernel("TensorArrayGatherV3")
+@kernel(("TensorArrayGatherV2", "TensorArrayGatherV3"))
 def tensor_array_gather(ctx: OpKernelContext) -> None:
     """Stack the elements at the given indices."""
     indices = ctx.input("indices")
@@ -269,7 +279,7 @@ def tensor_array_gather(ctx: OpKernelContext) -> None:
     ctx.set_output(0, np.stack(values))
 
 
-@kernel("TensorArrayConcatV3")
+@kernel(("TensorArrayConcatV2", "TensorArrayConcatV3"))
 def tensor_array_concat(ctx: OpKernelContext) -> None:
     """Concatenate all elements, and return their lengths."""
     with _locked_array(ctx) as array:

@@ -156,8 +156,10 @@ class PartitionedCallOp(_Functional):
     def compute(self, ctx: OpKernelContext) -> None:
         """Call the function; unlike in conditionals and loops, a missing one is an invalid argument."""
         try:
-            handle = ctx.instantiate(self.attrs["f"])
+            handle = ctx.instantiate(self.attrs["f"], self.attrs.get("executor_type", ""))
         except NotFoundError as error:
+            if ctx.function_library.library.find(self.attrs["f"].name) is not None:
+                raise  # what is missing is something else
             raise InvalidArgumentError(error.message, hint=error.hint) from None
         self.set_outputs(ctx, ctx.call_function(handle, _inputs(ctx, "args")))
 

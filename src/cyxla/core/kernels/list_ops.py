@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from cyxla.core.framework.geometry.shape_operands import shape_from, shape_to
 from cyxla.core.framework.kernel_decorators import array_kernel
+from cyxla.core.framework.op_kernel_context import as_value
 from cyxla.core.framework.tensor_shape import UNKNOWN, TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.core.kernels.lib.tensor_list import (
@@ -20,6 +22,7 @@ from cyxla.core.kernels.lib.tensor_list import (
     unwrap_typed_list,
     zeros,
 )
+from cyxla.core.kernels.lib.tensor_map import TensorMap, unwrap_map
 from cyxla.errors import InvalidArgumentError
 
 _UNSET = "the element was not set, and zeros cannot be created because its shape is unknown"
@@ -259,19 +262,25 @@ _LISTS = {"T": DataType.DT_VARIANT}
 
 @array_kernel("AddN", types=_LISTS)
 def add_n(inputs: list[Array]) -> Array:
-    """Add lists element by element."""
-    total = unwrap_list(inputs[0])
+    """Add lists element by element, or maps key by key."""
+    unwrap: Callable[[Array], Any] = unwrap_map if _is_map(inputs[0]) else unwrap_list
+    total = unwrap(inputs[0])
     for other in inputs[1:]:
-        total = total.add(unwrap_list(other))
-    return as_handle(total)
+        total = total.add(unwrap(other))
+    return as_value(total)
+
+
+def _is_map(handle: Array) -> bool:
+    return handle.size == 1 and isinstance(handle.item(), TensorMap)
 
 
 @array_kernel("ZerosLike", types=_LISTS)
 def zeros_like(handles: Array) -> Array:
-    """Make lists of zeros."""
+    """Make lists and maps of zeros."""
     results = np.empty(handles.shape, np.object_)
     for position in np.ndindex(handles.shape):
-        results[position] = unwrap_list(handles[(*position, ...)]).zeros_like()
+        handle = handles[(*position, ...)]
+        results[position] = (unwrap_map(handle) if _is_map(handle) else unwrap_list(handle)).zeros_like()
     return results
 
 

@@ -14,3 +14,7 @@ op("CollectiveReduceV2",
     "is_stateless: bool = false", "Nordering_token: int >= 0 = 0", "max_subdivs_per_device: int = -1", stateful=True,
     shape=unchanged_shape, doc="Reduce over a group of devices.",
 )  # fmt: skip
+op("NcclAllReduce", "input: T -> data: T", "reduction: {'min', 'max', 'prod', 'sum'}",
+    "T: {half, float, double, int32, int64}", "num_devices: int", "shared_name: string", stateful=True,
+    shape=unchanged_shape, doc="Reduce over the devices that share a name.",
+)  # fmt: skip

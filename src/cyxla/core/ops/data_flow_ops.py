@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from cyxla.core.framework.declarations.op import op
 from cyxla.core.framework.shape_fns.common import no_outputs, scalar_outputs, scalar_shape, unknown_shape
+from cyxla.core.framework.shape_fns.handles import check_pair_handle, pair_handle_shape
 from cyxla.core.framework.shape_inference import InferenceContext
 from cyxla.core.framework.tensor_shape import SCALAR, UNKNOWN, Dim
 from cyxla.errors import ShapeError
@@ -47,11 +48,6 @@ def _optional_values_shape(c: InferenceContext) -> None:
 
 
 # Stacks and tensor arrays ----------------------------------------------------------------------------------------
-
-
-def _pair_handle_shape(c: InferenceContext) -> None:
-    """Set the shape of a legacy handle, two strings."""
-    c.set_output(0, (2,))
 
 
 def _push_shape(c: InferenceContext) -> None:
@@ -97,11 +93,30 @@ def _grad_shape(c: InferenceContext) -> None:
         c.set_output(i, SCALAR)
 
 
-op("Barrier", "-> handle: Ref(string)", "component_types: list(type) >= 1", "shapes: list(shape) >= 0 = []",
-    "capacity: int = -1", "container: string = ''", "shared_name: string = ''", stateful=True,
-    shape=_pair_handle_shape,
-    doc="Create a queue of elements whose components may arrive at different times.",
-)  # fmt: skip
+def _ranks_only(**ranks: int) -> Callable[[InferenceContext], None]:
+    """Make a shape function that checks ranks of inputs by name."""
+
+    def fn(c: InferenceContext) -> None:
+        for name, rank in ranks.items():
+            c.with_rank(c.input(name), rank)
+
+    return fn
+
+
+def _check_legacy_handle(c: InferenceContext) -> None:
+    check_pair_handle(c, 0)
+
+
+def _legacy(shape: Callable[[InferenceContext], None]) -> Callable[[InferenceContext], None]:
+    """Make a shape function that also checks a handle of two strings."""
+
+    def fn(c: InferenceContext) -> None:
+        check_pair_handle(c, 0)
+        shape(c)
+
+    return fn
+
+
 op("DynamicPartition", "data: T, partitions: int32 -> outputs: num_partitions * T", "num_partitions: int", "T: type",
     shape=_partition_shape, doc="Split rows into several arrays by partition number.",
 )  # fmt: skip
@@ -122,7 +137,7 @@ op("OptionalHasValue", "optional: variant -> has_value: bool", shape=scalar_shap
 )  # fmt: skip
 op("OptionalNone", "-> optional: variant", shape=scalar_shape, doc="Make an optional without values.")
 op("Stack", "-> handle: Ref(string)", "elem_type: type", "stack_name: string = ''", stateful=True,
-    shape=_pair_handle_shape, doc="Create a stack of tensors.",
+    shape=pair_handle_shape, doc="Create a stack of tensors.",
 )  # fmt: skip
 op("StackClose", "handle: Ref(string) ->", shape=no_outputs, doc="Close a stack.")
 op("StackCloseV2", "handle: resource ->", stateful=True, shape=no_outputs, doc="Close a stack.")
@@ -170,9 +185,51 @@ op("TensorArraySizeV3", "handle: resource, flow_in: float -> size: int32", state
 op("TensorArraySplitV3", "handle: resource, value: T, lengths: int64, flow_in: float -> flow_out: float", "T: type",
     stateful=True, shape=_ranks(lengths=1, flow_in=0), doc="Write parts of a tensor to a tensor array.",
 )  # fmt: skip
+_FLOW = "flow_in: float"
+_LEGACY_ARRAYS = {  # arguments after the handle, outputs, attributes, True if stateful, shape function, description
+    "Close": ("", "", (), False, _check_legacy_handle, "Close a tensor array."),
+    "Concat": (
+        f", {_FLOW}", "value: dtype, lengths: int64",
+        ("dtype: type", "element_shape_except0: shape = { unknown_rank: true }"), False, _legacy(_concat_shape),
+        "Concatenate the elements of a tensor array, and return their lengths.",
+    ),
+    "Gather": (
+        f", indices: int32, {_FLOW}", "value: dtype",
+        ("dtype: type", "element_shape: shape = { unknown_rank: true }"), False, _legacy(_ranks_only(indices=1)),
+        "Stack selected elements of a tensor array.",
+    ),
+    "Grad": (
+        f", {_FLOW}", "grad_handle: string", ("source: string",), True, _legacy(pair_handle_shape),
+        "Return the tensor array that accumulates the gradients of another.",
+    ),
+    "Read": (
+        f", index: int32, {_FLOW}", "value: dtype", ("dtype: type",), False, _legacy(_ranks_only(index=0)),
+        "Read an element of a tensor array.",
+    ),
+    "Scatter": (
+        f", indices: int32, value: T, {_FLOW}", "flow_out: float", ("T: type",), False, _legacy(_ranks(indices=1)),
+        "Write rows to elements of a tensor array.",
+    ),
+    "Size": (
+        f", {_FLOW}", "size: int32", (), False, _legacy(_ranks()), "Return the number of elements of a tensor array.",
+    ),
+    "Split": (
+        f", value: T, lengths: int64, {_FLOW}", "flow_out: float", ("T: type",), False, _legacy(_ranks(lengths=1)),
+        "Write parts of a tensor to a tensor array.",
+    ),
+    "Write": (
+        f", index: int32, value: T, {_FLOW}", "flow_out: float", ("T: type",), False, _legacy(_ranks(index=0)),
+        "Write an element of a tensor array.",
+    ),
+}  # fmt: skip
+for _name, (_inputs, _outputs, _attrs, _stateful, _shape, _doc) in _LEGACY_ARRAYS.items():
+    op(f"TensorArray{_name}V2", f"handle: string{_inputs} -> {_outputs}", *_attrs, stateful=_stateful, shape=_shape,
+        doc=_doc, deprecated=None if _name == "Concat" else (26, f"Use TensorArray{_name}V3."),
+    )  # fmt: skip
+
 op("TensorArrayV2", "size: int32 -> handle: string", "dtype: type", "element_shape: shape = { unknown_rank: true }",
     "dynamic_size: bool = false", "clear_after_read: bool = true", "tensor_array_name: string = ''", stateful=True,
-    deprecated=(26, "Use TensorArrayV3."), shape=_pair_handle_shape,
+    deprecated=(26, "Use TensorArrayV3."), shape=pair_handle_shape,
     doc="Create an array of tensors, each written once.",
 )  # fmt: skip
 op("TensorArrayV3", "size: int32 -> handle: resource, flow: float", "dtype: type",

@@ -19,6 +19,7 @@ op("IteratorGetNext", "iterator: resource -> components: output_types", *_TYPES,
 op("IteratorGetNextSync", "iterator: resource -> components: output_types", *_TYPES, stateful=True, shape=_components,
     doc="Return the next element of an iterator, waiting on the calling thread.",
 )  # fmt: skip
-op("IteratorV2", "-> handle: resource", "shared_name: string", "container: string", *_TYPES, stateful=True,
+op("IteratorV2", "-> handle: resource", "shared_name: string", "container: string", "output_types: list(type) >= 1",
+    "output_shapes: list(shape) >= 1", stateful=True,
     shape=lambda c: c.set_output(0, c.scalar()), doc="Return the handle of an iterator.",
 )  # fmt: skip

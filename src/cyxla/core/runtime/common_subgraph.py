@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from cyxla.core.framework.node_def import STACK_TRACE_ATTR
 from cyxla.core.graph.graph import Graph, Node
 from cyxla.core.runtime.optimization_registry import Grouping, OptimizationPassOptions, OptimizationPassRegistry
 from cyxla.core.runtime.schedule import topological_order
 
 PHASE = 20
 MAX_CONSTANT = 4096  # bytes; larger constants are not compared
-_IGNORED_ATTRS = frozenset({"_class", "_output_shapes"})  # attributes that do not affect the result
+_IGNORED_ATTRS = frozenset({"_class", "_output_shapes", STACK_TRACE_ATTR})  # attributes that do not affect the result
 _EXCLUDED_OPS = frozenset(
     prefix + op for prefix in ("", "Ref") for op in ("Switch", "Merge", "Enter", "Exit", "NextIteration", "Select")
 ) | {"_Arg", "_Retval", "LoopCond", "ControlTrigger", "Placeholder", "PlaceholderV2", "NoOp"}

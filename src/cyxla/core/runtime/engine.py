@@ -16,10 +16,10 @@ from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
 from cyxla.core.framework.resource_mgr import ResourceMgr
 from cyxla.core.framework.step.context import StepContext
 from cyxla.core.framework.step.file_access import UNLIMITED
+from cyxla.core.framework.step.thread_pool import ThreadPool
 from cyxla.core.graph.graph import Graph, Node
 from cyxla.core.runtime.device import DeviceSet, default_device
-from cyxla.core.runtime.executor import FlatExecutor, is_flat
-from cyxla.core.runtime.frame_executor import FrameExecutor
+from cyxla.core.runtime.executor_factory import Executor, ExecutorRegistry
 from cyxla.core.runtime.function_runtime import FunctionCallKernel, FunctionRuntime, is_function_call
 from cyxla.core.runtime.invoke import Array, annotate
 from cyxla.core.runtime.optimization_registry import Grouping, OptimizationPassOptions, OptimizationPassRegistry
@@ -56,6 +56,8 @@ class Engine:
         Registry of kernels; the global one by default.
     passes : OptimizationPassRegistry, optional
         Registry of passes; the global one by default.
+    executor_type : str
+        Name of the executor; see `ExecutorRegistry`.
     """
 
     def __init__(
@@ -69,8 +71,9 @@ class Engine:
         kernels: KernelRegistry | None = None,
         passes: OptimizationPassRegistry | None = None,
         settings: dict[str, Any] | None = None,
+        executor_type: str = "",
     ) -> None:
-        self.devices = devices
+        self.devices, self.executor_type = devices, executor_type
         self.default_device = default_device(devices.devices)
         self.soft_placement, self.log_device_placement, self.optimize = soft_placement, log_device_placement, optimize
         self.settings = settings or {}
@@ -79,6 +82,8 @@ class Engine:
         for device in devices:
             device.resource_manager = self.resource_manager
         self.threads = threads or len(os.sched_getaffinity(0))
+        for device in devices:
+            device.thread_pool = device.thread_pool or ThreadPool(self.threads)
         self.kernels = kernels or KernelRegistry.global_()
         self.passes = passes or OptimizationPassRegistry.global_()
         self._functions: dict[int, FunctionRuntime] = {}
@@ -166,7 +171,7 @@ class Engine:
         ).run()
         return self.passes.run(Grouping.POST_PLACEMENT, options)
 
-    def prepare(self, graph: Graph, *, keep_kernels: bool = True) -> Runner:
+    def prepare(self, graph: Graph, *, keep_kernels: bool = True, executor_type: str = "") -> Runner:
         """Create the kernels and the executor of a placed graph that may be modified.
 
         Parameters
@@ -175,6 +180,8 @@ class Engine:
             Pruned graph of a run, or the body of a function.
         keep_kernels : bool
             True to share stateful kernels among all graphs of the engine, by the names of their nodes.
+        executor_type : str
+            Name of the executor; that of the engine by default.
         """
         check_indices(graph)
         options = OptimizationPassOptions(graph, self, settings=self.settings)
@@ -183,9 +190,8 @@ class Engine:
         names, parts = list(partitions), [self._optimize_part(part, name) for name, part in partitions.items()]
         composed = [self._compose_part(part, name) for part, name in zip(parts, names, strict=True)]
         kernels = [self._make_kernels(part, keep_kernels) for part in composed]
-        if len(parts) == 1 and is_flat(composed[0], kernels[0]):
-            return Runner(parts, FlatExecutor(composed[0], kernels[0]))
-        return Runner(parts, FrameExecutor(list(zip(composed, kernels, strict=True))))
+        pairs = list(zip(composed, kernels, strict=True))
+        return Runner(parts, ExecutorRegistry.global_().make(executor_type or self.executor_type, pairs))
 
     def _optimize_part(self, graph: Graph, device: str) -> Graph:
         options = OptimizationPassOptions(graph, self, device, self.settings)
@@ -222,6 +228,9 @@ class Engine:
             self._stateful.clear()
         if pool is not None:
             pool.shutdown(wait=False)
+        for device in self.devices:
+            if device.thread_pool is not None:
+                device.thread_pool.close()
         self.resource_manager.clear()
 
 
@@ -252,7 +261,7 @@ class Runner:
         Rewritten graphs, one for each device.
     """
 
-    def __init__(self, parts: list[Graph], executor: FlatExecutor | FrameExecutor) -> None:
+    def __init__(self, parts: list[Graph], executor: Executor) -> None:
         self.parts, self.executor = parts, executor
 
     def run(self, step: StepContext, args: Sequence[Array]) -> list[Any]:

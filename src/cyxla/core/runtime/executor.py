@@ -26,6 +26,11 @@ _UNARY, _BINARY, _GENERAL = range(3)
 _Step = tuple[int, Callable[..., Any], Any, int, Any, Any, tuple[int, ...], Node]
 
 
+def is_control_flow(node: Node) -> bool:
+    """Return True if a node is part of a branch or loop of single nodes."""
+    return node.op in _CONTROL_FLOW
+
+
 def is_flat(graph: Graph, kernels: Mapping[Node, Any]) -> bool:
     """Return True if a graph has no branches, loops or asynchronous kernels."""
     return not any(node.op in _CONTROL_FLOW for node in graph.nodes.values()) and not any(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.function import FunctionLibraryDefinition
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
@@ -17,8 +17,9 @@ from cyxla.core.framework.step.context import StepContext
 from cyxla.core.framework.step.rendezvous import Rendezvous
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.function_body import FunctionBody, instantiate
-from cyxla.core.graph.gradients import gradients
+from cyxla.core.graph.function_gradients import extend_by_gradient
 from cyxla.core.graph.graph import Graph, Node, Tensor
+from cyxla.core.runtime.step_stats import FunctionGraphs
 from cyxla.core.runtime.subgraph import executable_graph
 from cyxla.errors import InvalidArgumentError, NotFoundError
 from cyxla.forking import new_lock
@@ -64,8 +65,8 @@ class FunctionRuntime:
         self._handles: dict[Any, FunctionHandle] = {}
         self._lock = new_lock()
 
-    def instantiate(self, function: NameAttrList) -> FunctionHandle:
-        """Return the cached handle of a function.
+    def instantiate(self, function: NameAttrList, executor_type: str = "") -> FunctionHandle:
+        """Return the cached handle of a function, which the executor of a name runs.
 
         Raises
         ------
@@ -74,7 +75,7 @@ class FunctionRuntime:
         InvalidArgumentError
             An attribute is missing, or the body is malformed.
         """
-        return self._cached_handle(function, self._make_function)
+        return self._cached_handle(function, partial(self._make_function, executor_type), f"runs on {executor_type}")
 
     def instantiate_gradient(self, function: NameAttrList) -> FunctionHandle:
         """Return the cached handle of a function's gradient.
@@ -109,27 +110,33 @@ class FunctionRuntime:
             raise NotFoundError(f"Function '{function.name}' is not defined", hint="add it to the library of the graph")
         return instantiate(definition, function.attrs, self.library)
 
-    def _make_function(self, function: NameAttrList) -> FunctionHandle:
+    def _make_function(self, executor_type: str, function: NameAttrList) -> FunctionHandle:
         body = self._instantiate_body(function)
         args = [node.outputs[0] for node in body.args]
         effects = [node for node in body.graph.nodes.values() if node.is_stateful and node.op not in _ARGS_AND_RETVALS]
-        return self._prepare_handle(function.name, body.graph, args, body.results, [*body.control_rets, *effects])
+        return self._prepare_handle(
+            function.name, body.graph, args, body.results, [*body.control_rets, *effects], executor_type
+        )
 
     def _make_gradient(self, function: NameAttrList) -> FunctionHandle:
         body = self._instantiate_body(function)
-        args = [node.outputs[0] for node in body.args]
-        weights = [body.graph.placeholder(t.dtype, t.shape, name="weight") for t in body.results]
-        with body.graph.as_default():
-            dxs = gradients(body.results, args, weights)
-            results = [apply_op("ZerosLike", x) if dx is None else dx for x, dx in zip(args, dxs, strict=True)]
-        return self._prepare_handle(f"gradient of {function.name}", body.graph, [*args, *weights], results, [])
+        inputs, results = extend_by_gradient(body)
+        return self._prepare_handle(f"gradient of {function.name}", body.graph, inputs, results, [])
 
     def _prepare_handle(
-        self, name: str, graph: Graph, args: Sequence[Tensor], rets: Sequence[Tensor], targets: Sequence[Node]
+        self,
+        name: str,
+        graph: Graph,
+        args: Sequence[Tensor],
+        rets: Sequence[Tensor],
+        targets: Sequence[Node],
+        executor_type: str = "",
     ) -> FunctionHandle:
         """Prepare the part of a graph that computes the results and targets."""
         needed = self.engine.place(executable_graph(graph, args, rets, targets))
-        return FunctionHandle(name, args, rets, self.engine.prepare(needed, keep_kernels=False))
+        return FunctionHandle(
+            name, args, rets, self.engine.prepare(needed, keep_kernels=False, executor_type=executor_type)
+        )
 
     def run(self, handle: FunctionHandle, args: Sequence[Any], step: StepContext) -> list[Any]:
         """Run a function on this thread, as part of a step.
@@ -148,14 +155,23 @@ class FunctionRuntime:
                 raise InvalidArgumentError(
                     f"argument {k} of function '{handle.name}' is {dtype}, but a value of {arg.dtype} was given"
                 )
+        if step.graph_collector is not None:
+            _collect_graphs(step.graph_collector, handle)
         if len(handle.runner.parts) > 1:
             step = _with_rendezvous(step)
         return handle.runner.run(step, args)
 
 
+def _collect_graphs(collector: list[Any], handle: FunctionHandle) -> None:
+    if all(graphs.partition_graphs is not handle.runner.parts for graphs in collector):
+        collector.append(FunctionGraphs(handle.name, handle.runner.parts))
+
+
 def _with_rendezvous(step: StepContext) -> StepContext:
     """Return the step with a rendezvous of its own, so that concurrent calls do not receive each other's values."""
-    _ = step.step_container, step.cancellation_manager  # created lazily: force it here, so that both steps share them
+    # Created lazily: force it here, so that both steps share them
+    _ = step.step_container, step.cancellation_manager, step.collective_executor
+    _ = step.tensor_store, step.deferred_ops
     inner = copy(step)
     inner.rendezvous = Rendezvous()
     return inner

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.op_kernel import OpKernel, run_kernel
-from cyxla.core.framework.op_kernel_context import OpKernelContext
+from cyxla.core.framework.op_kernel_context import NEVER_FORWARD, NO_RESERVATION, OpKernelContext
 from cyxla.core.framework.step.context import StepContext
 from cyxla.core.framework.variable import Ref
 from cyxla.core.graph.graph import Node
@@ -45,6 +45,7 @@ class KernelCall:
     """
 
     __slots__ = (
+        "_forward_from",
         "_last_use",
         "_required",
         "_single",
@@ -65,6 +66,7 @@ class KernelCall:
         self.derefs = tuple(k for k, t in enumerate(node.inputs) if t.dtype.is_ref and not kernel.input_types[k].is_ref)
         self._single = len(kernel.output_types) == 1
         self._last_use, self._required = tuple(last_use), tuple(required)
+        self._forward_from = _reservations(node)
 
     def __call__(
         self, step: StepContext, inputs: list[Any], position: Position = _NO_LOOP, *, scheduled: bool = False
@@ -134,6 +136,7 @@ class KernelCall:
             required=self._required,
             frame_iter=position[0],
             is_input_dead=position[1],
+            forward_from=self._forward_from,
         )
 
     def dereference(self, inputs: list[Any]) -> list[Any]:
@@ -149,6 +152,17 @@ class KernelCall:
                         hint="run its initializer first",
                     )
         return inputs
+
+
+def _reservations(node: Node) -> tuple[int, ...]:
+    """Return for each output the input that its node reserves for it; empty if there are no reservations."""
+    attrs = node.attrs
+    if "_forward_input" not in attrs and "_scoped_allocator" not in attrs:
+        return ()
+    forward, scoped = (attrs[name].value if name in attrs else () for name in ("_forward_input", "_scoped_allocator"))
+    reserved = dict(zip(forward[1::2], forward[::2], strict=False))
+    reserved.update(dict.fromkeys(scoped[::2], NEVER_FORWARD))
+    return tuple(reserved.get(k, NO_RESERVATION) for k in range(len(node.output_types)))
 
 
 def required_outputs(nodes: Iterable[Node]) -> dict[Node, tuple[bool, ...]]:

@@ -16,6 +16,7 @@ from cyxla.core.framework.step.cancellation import CancellationManager
 from cyxla.core.framework.step.context import StepContext
 from cyxla.core.framework.step.file_access import NO_FILES, UNLIMITED, FileAccess
 from cyxla.core.framework.step.rendezvous import Rendezvous
+from cyxla.core.framework.step.session_state import SessionMetadata, SessionState
 from cyxla.core.graph.graph import Graph, Node, Tensor
 from cyxla.core.runtime.device import DeviceSet
 from cyxla.core.runtime.device_factory import DeviceFactoryRegistry
@@ -91,6 +92,11 @@ class Session:
     allow_file_access : bool, optional
         True to let nodes access any file. By default a loaded graph is limited to the folder of its model, and other
         graphs are not limited. False limits other graphs to no files.
+    metadata : SessionMetadata, optional
+        Name and version of the session, for kernels that report them.
+    executor_type : str
+        Name of the executor: ``"DEFAULT"``, ``"SINGLE_THREADED_EXECUTOR"``, which runs all kernels on the calling
+        thread and takes no branches and loops of single nodes, or one that was added to `ExecutorRegistry`.
 
     Examples
     --------
@@ -115,6 +121,8 @@ class Session:
         kernels: KernelRegistry | None = None,
         passes: OptimizationPassRegistry | None = None,
         allow_file_access: bool | None = None,
+        metadata: SessionMetadata | None = None,
+        executor_type: str = "",
     ) -> None:
         if jit != "off" and jit not in _JIT_MODES:
             raise UnimplementedError(
@@ -133,8 +141,10 @@ class Session:
             kernels=kernels,
             passes=passes,
             settings={"jit": jit, "platform": platform},
+            executor_type=executor_type,
         )
-        self._allow_file_access = allow_file_access
+        self._allow_file_access, self.metadata = allow_file_access, metadata
+        self._state = SessionState()
         self._placed_graph: Graph | None = None
         self._programs: dict[Any, _Program] = {}
         self._runners: dict[Any, Runner] = {}
@@ -186,14 +196,14 @@ class Session:
         feeds = feeds or {}
         program = self._program((fetches,) if single else tuple(fetches), tuple(feeds))
         args = program.convert_feeds(feeds.values())
-        values = self._execute(program.runner, [args[k] for k in program.order], options or _DEFAULT, metadata)
+        values = self._execute(program, [args[k] for k in program.order], options or _DEFAULT, metadata)
         results = program.collect_results(values, args)
         return results[0] if single else results
 
     def _execute(
-        self, runner: Runner, args: list[Array], options: RunOptions, metadata: RunMetadata | None
+        self, program: _Program, args: list[Array], options: RunOptions, metadata: RunMetadata | None
     ) -> list[Any]:
-        engine, parent = self.engine, options.cancellation
+        engine, runner, parent = self.engine, program.runner, options.cancellation
         cancellation = CancellationManager(self._cancellation if parent is None else parent)
         step = StepContext(
             engine.resource_manager,
@@ -207,12 +217,19 @@ class Session:
             stats_collector=None if metadata is None else metadata.step_stats,
             track_allocations=metadata is not None,
             file_access=self._file_access(),
+            session_state=self._state,
+            session_metadata=self.metadata,
+            executor_type=engine.executor_type,
+            graph_collector=None if metadata is None else metadata.function_graphs,
         )
         if metadata is not None:
             metadata.partition_graphs = runner.parts
         try:
-            return runner.run(step, args)
+            values = runner.run(step, args)
+            step.save_tensors(program.fetched)
+            return values
         finally:
+            step.wait_for_deferred_ops()
             cancellation.close()
             step.close()
 
@@ -258,7 +275,9 @@ class Session:
             else (False, position[w.name])
             for w in resolved
         ]
-        return _Program(runner, fed, sorted(range(len(fed)), key=lambda k: fed[k].name), sources, [()] * len(fed))
+        order = sorted(range(len(fed)), key=lambda k: fed[k].name)
+        fetched = tuple(w.node.name for w in resolved if isinstance(w, Tensor))
+        return _Program(runner, fed, order, sources, [()] * len(fed), fetched)
 
     def _runner(self, feeds: tuple[str, ...], fetches: tuple[str, ...], targets: tuple[str, ...]) -> Runner:
         """Return the cached runner for sorted names, which does not depend on their order in a call."""
@@ -320,6 +339,7 @@ class Session:
             self._programs.clear()
             self._runners.clear()
         self.engine.close()
+        self._state.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -339,6 +359,7 @@ class _Program:
     order: list[int]  # indices of the feeds in the order of the runner's arguments
     sources: list[tuple[bool, int] | None]  # for each result, True if it is fed, and its index in the feeds or values
     kinds: list[tuple[Any, ...]]  # for each feed, dtype and shape of the last array that was checked
+    fetched: tuple[str, ...]  # nodes whose outputs are fetched
 
     def convert_feeds(self, values: Collection[Any]) -> list[Array]:
         """Convert fed values to arrays; arrays of the same dtype and shape as in the last run are not checked again."""

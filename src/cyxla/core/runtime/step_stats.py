@@ -139,6 +139,22 @@ def _shape_text(value: Any) -> str:
     return "x".join(map(str, value.shape)) or "scalar"
 
 
+@dataclass(frozen=True)
+class FunctionGraphs:
+    """Graphs of a function that a step called.
+
+    Attributes
+    ----------
+    name : str
+        Name of the function.
+    partition_graphs : list of Graph
+        Graphs of the body, one for each device, after all passes.
+    """
+
+    name: str
+    partition_graphs: list[Graph]
+
+
 @dataclass
 class RunMetadata:
     """Statistics of a run, filled in if passed to `Session.run`.
@@ -149,7 +165,10 @@ class RunMetadata:
         Statistics of the nodes.
     partition_graphs : list of Graph
         Graphs that ran, one for each device, after all passes.
+    function_graphs : list of FunctionGraphs
+        Graphs of the functions that were called, each function once.
     """
 
     step_stats: StepStats = field(default_factory=StepStats)
     partition_graphs: list[Graph] = field(default_factory=list)
+    function_graphs: list[FunctionGraphs] = field(default_factory=list)

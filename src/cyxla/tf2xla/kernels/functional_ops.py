@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.attr_value import NameAttrList
+from cyxla.core.graph.function_gradients import symbolic_gradient
 from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult, ResourceUpdate
 from cyxla.tf2xla.const_analysis import loop_invariants
@@ -41,6 +42,15 @@ def _call(ctx: XlaOpKernelContext) -> Any:
     if ctx.kernel.type_string == "RemoteCall":
         inputs = inputs[1:]
     for i, value in enumerate(call_function(ctx.xla, ctx.attr("f"), inputs)):
+        ctx.set_output_expression(i, value)
+
+
+@xla_kernel("SymbolicGradient")
+def _symbolic_gradient(ctx: XlaOpKernelContext) -> Any:
+    """Emit a call of the gradient of the function."""
+    function = symbolic_gradient(ctx.attr("f"), ctx.xla.compiler.analysis.library)
+    inputs = [ctx.input_expression(i) for i in range(ctx.num_inputs)]
+    for i, value in enumerate(call_function(ctx.xla, function, inputs)):
         ctx.set_output_expression(i, value)
 
 

@@ -185,14 +185,16 @@ def tensor_to_proto(value: TensorValue) -> Any:
     if dtype is DataType.DT_STRING:
         proto.string_val.extend(array.ravel().tolist())
     elif array.size and (array.size == 1 or not any(array.strides)):
-        _put_single(proto, dtype, array.reshape(-1)[:1] if array.size == 1 else array[(0,) * array.ndim].reshape(1))
+        put_elements(proto, dtype, array.reshape(-1)[:1] if array.size == 1 else array[(0,) * array.ndim].reshape(1))
     else:
         proto.tensor_content = np.ascontiguousarray(array).tobytes()
     return proto
 
 
-def _put_single(proto: Any, dtype: DataType, value: Array) -> None:
+def put_elements(proto: Any, dtype: DataType, value: Array) -> None:
+    """Add elements to the typed field of a ``TensorProto``."""
     field = _FIELDS[dtype]
+    value = np.ascontiguousarray(value).reshape(-1)
     if field == "float8_val":
         proto.float8_val = value.tobytes()
         return

@@ -215,6 +215,14 @@ TensorSliceProto
     extent=1:TensorSliceProto.Extent*
 TensorSliceProto.Extent
     start=1:i64 length=2:i64@has_length_hack
+SavedTensorSlices
+    meta=1:SavedTensorSliceMeta data=2:SavedSlice
+SavedTensorSliceMeta
+    tensor=1:SavedSliceMeta* versions=2:VersionDef
+SavedSliceMeta
+    name=1:str shape=2:TensorShapeProto type=3:DataType slice=4:TensorSliceProto*
+SavedSlice
+    name=1:str slice=2:TensorSliceProto data=3:TensorProto
 OpGenOverrides
     op=1:OpGenOverride*
 OpGenOverride

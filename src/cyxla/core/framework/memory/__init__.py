@@ -1,0 +1,1 @@
+"""Allocators of arrays, and the record of what a kernel allocates."""

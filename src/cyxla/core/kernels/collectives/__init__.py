@@ -1,0 +1,1 @@
+"""Kernels of operations across the devices of a process."""

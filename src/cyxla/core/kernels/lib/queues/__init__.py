@@ -1,0 +1,1 @@
+"""Queues and barriers: resources that pass elements between steps."""

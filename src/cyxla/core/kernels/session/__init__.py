@@ -1,0 +1,1 @@
+"""Kernels that reach beyond their step: into the session, and into Python."""

@@ -1,0 +1,1 @@
+"""Declarations of queues and barriers."""

@@ -1,8 +1,9 @@
 """cyxla: an array compiler for CPUs that reads like XLA.
 
-`jit` compiles functions written with NumPy; `grad` differentiates them. `compile` turns a program in HLO or StableHLO
-into an executable that is called with NumPy arrays; `XlaBuilder` builds programs; `hlo` parses, prints and verifies
-them. `Session` runs TensorFlow's graphs. Names are imported on first use, so that ``import cyxla`` is fast.
+`jit` compiles functions written with NumPy; `grad` differentiates them, and `vmap` maps them over an axis. `compile`
+turns a program in HLO or StableHLO into an executable that is called with NumPy arrays; `XlaBuilder` builds programs;
+`hlo` parses, prints and verifies them. `Session` runs TensorFlow's graphs. Names are imported on first use, so that
+``import cyxla`` is fast.
 """
 
 from __future__ import annotations
@@ -22,7 +23,18 @@ if TYPE_CHECKING:
     from cyxla.errors import Error, OpError, RecompileWarning
     from cyxla.include_dir import get_include
     from cyxla.numpy import Jitted, TracedArray, disable_jit, jit, random, spec
-    from cyxla.numpy.control import associative_scan, cond, fori_loop, hessian, jacobian, map, scan, switch, while_loop
+    from cyxla.numpy.control import (
+        associative_scan,
+        cond,
+        fori_loop,
+        hessian,
+        jacobian,
+        map,
+        scan,
+        switch,
+        vmap,
+        while_loop,
+    )
     from cyxla.numpy.custom_calls.ckernel import ckernel
     from cyxla.numpy.custom_calls.printing import print
     from cyxla.numpy.custom_calls.registration import custom_call, register_c_call
@@ -46,7 +58,7 @@ __all__ = [
     "custom_call", "custom_vjp", "disable_jit", "errors", "fori_loop", "get_include", "grad", "gradients", "hessian",
     "hlo", "jacobian", "jit", "jvp", "load_graph", "load_saved_model", "map", "print", "random", "raw_ops",
     "register_c_call", "register_custom_call", "scan", "spec", "special", "stop_gradient", "switch", "threads",
-    "value_and_grad", "vjp", "while_loop",
+    "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip
 
 _MODULE_OF_NAME = {
@@ -60,7 +72,10 @@ _MODULE_OF_NAME = {
     "RecompileWarning": "cyxla.errors", "ckernel": "cyxla.numpy.custom_calls.ckernel",
     "custom_call": "cyxla.numpy.custom_calls.registration", "register_c_call": "cyxla.numpy.custom_calls.registration",
     **dict.fromkeys(
-        ("associative_scan", "cond", "fori_loop", "hessian", "jacobian", "map", "scan", "switch", "while_loop"),
+        (
+            "associative_scan", "cond", "fori_loop", "hessian", "jacobian", "map", "scan", "switch", "vmap",
+            "while_loop",
+        ),
         "cyxla.numpy.control",
     ),
     "checkpoint": "cyxla.numpy.gradient", "compile": "cyxla.api", "custom_vjp": "cyxla.numpy.gradient",

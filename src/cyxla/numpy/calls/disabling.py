@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from cyxla import config
 from cyxla._native.dispatch import begin_trace, end_trace
 from cyxla.forking import call_in_child
+from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.trace import current
 
 
@@ -35,8 +36,8 @@ def disable_jit() -> Iterator[None]:
 
     Functions with the decorator `cyxla.jit` run on NumPy's arrays, as if they had no decorator, and so do those that
     they call: `print`, debuggers and `pdb` see values. `cyxla.cond`, `cyxla.while_loop` and the others of their kind
-    are Python's statements, too. Derivatives are still traced, since they have no plain Python. ``CYXLA_DISABLE_JIT=1``
-    does the same for all functions that are not compiled yet.
+    are Python's statements, too, and `cyxla.vmap` is a loop. Derivatives are still traced, since they have no plain
+    Python. ``CYXLA_DISABLE_JIT=1`` does the same for all functions that are not compiled yet.
 
     Examples
     --------
@@ -67,3 +68,4 @@ def _recount() -> None:
 
 
 call_in_child(_recount)
+hooks.is_disabled = is_disabled

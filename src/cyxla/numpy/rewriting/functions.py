@@ -17,6 +17,7 @@ from cyxla.numpy.rewriting.scopes import NameOrigins, has_python_code, package_o
 from cyxla.numpy.rewriting.source import definition_of, innermost, scope_of
 from cyxla.numpy.rewriting.transform import Transformer
 from cyxla.numpy.state.scope import Scope
+from cyxla.numpy.tracing.hooks import hooks
 
 _rewritten: WeakKeyDictionary[FunctionType, FunctionType] = WeakKeyDictionary()
 _codes: dict[Any, CodeType | None] = {}
@@ -131,3 +132,6 @@ def _own_names(node: ast.AST) -> Names:
         elif isinstance(n, ast.Global):
             declared.update(n.names)
     return frozenset(found - declared)
+
+
+hooks.rewritten = rewritten

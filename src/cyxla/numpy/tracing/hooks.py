@@ -32,6 +32,10 @@ class Hooks:
         Context manager in which NumPy's functions without dispatch are substituted.
     jit : callable
         `cyxla.jit`.
+    rewritten : callable
+        Function from a user's function to one whose statements also work on traced values.
+    is_disabled : callable
+        Function that tells whether jitted functions run as plain Python on this thread.
     is_in_try_block : callable
         Function that tells whether the user's program executes a ``try`` or ``with`` statement.
     """
@@ -48,6 +52,8 @@ class Hooks:
     at: Callable[[Any], Any]
     substituted: Callable[[], AbstractContextManager[None]]
     jit: Callable[..., Any]
+    rewritten: Callable[[Any], Any]
+    is_disabled: Callable[[], bool]
     is_in_try_block: Callable[[], bool]
 
 

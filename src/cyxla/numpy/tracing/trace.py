@@ -9,7 +9,6 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -24,7 +23,6 @@ from cyxla.types import Shape, from_numpy
 from cyxla.xla.hlo.attributes import Metadata
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
 from cyxla.xla.hlo.builder import functions as xla
-from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.instruction import Instruction
 from cyxla.xla.hlo.module import HloModule
 
@@ -161,7 +159,7 @@ class _Builder(XlaBuilder):
 
     def add(self, *args: Any, **kwargs: Any) -> XlaOp:
         """Append an instruction; see `XlaBuilder.add`."""
-        self._metadata = _source_line(user_frame())
+        self._metadata = _source_line(user_frame()) if self._derived_from is None else self._derived_from
         if len(args) < 3 or args[2] or kwargs:
             return super().add(*args, **kwargs)
         return self._add_plain(*args)
@@ -183,7 +181,7 @@ class _Builder(XlaBuilder):
 
     def build(self, root: XlaOp | None = None) -> XlaComputation:
         """Return the computation, with side effects in order."""
-        order_effects(self._computation)
+        self.order_effects()
         return super().build(root)
 
     def module(self, root: XlaOp) -> HloModule:
@@ -194,7 +192,7 @@ class _Builder(XlaBuilder):
         assert root_instruction is not None  # there is no error, so every operation has an instruction
         self._computation.root = root_instruction
         self._built = True
-        order_effects(self._computation)
+        self.order_effects()
         return self._module
 
 
@@ -420,14 +418,6 @@ class Trace:
     def module(self, root: XlaOp) -> HloModule:
         """Finish the program and return its module."""
         return self.builder.module(root)
-
-
-def order_effects(computation: Computation) -> None:
-    """Make instructions with side effects run in the order in which they were recorded."""
-    effects = [ins for ins in computation.instructions if ins.has_side_effect]
-    for earlier, later in pairwise(effects):
-        if earlier not in later.control_predecessors:
-            later.control_predecessors = (*later.control_predecessors, earlier)
 
 
 def _is_uniform(array: np.ndarray[Any, Any], first: np.ndarray[Any, Any]) -> bool:

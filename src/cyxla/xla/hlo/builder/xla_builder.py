@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn, ParamSpec
 
@@ -100,6 +101,7 @@ class XlaBuilder:
         self._error: OpError | None = None
         self._last: XlaOp | None = None
         self._metadata: Metadata = ()
+        self._derived_from: Metadata | None = None  # metadata of the instruction that new ones are made from
         self._extras: dict[str, Any] = {}
         self._built = False
 
@@ -175,7 +177,10 @@ class XlaBuilder:
         """All instructions so far, in order."""
         return list(self._computation.instructions)
 
-    def clone(self, instruction: Instruction, operands: Sequence[XlaOp]) -> XlaOp:
+    def clone(
+        self, instruction: Instruction, operands: Sequence[XlaOp], attrs: Mapping[str, Any] | None = None,
+        shape: Shape | None = None,
+    ) -> XlaOp:  # fmt: skip
         """Append a copy of an instruction of another builder.
 
         Parameters
@@ -184,13 +189,35 @@ class XlaBuilder:
             Instruction of the other builder.
         operands : sequence of XlaOp
             Values of this builder with the shapes of the instruction's operands; the shapes are not checked.
+        attrs : mapping, optional
+            Attributes that differ from those of the instruction.
+        shape : Shape, optional
+            Result shape, if it differs; it is not checked.
         """
         inputs = [o.instruction for o in operands if o.instruction is not None]
         called = [self._copy_computation(c) for c in instruction.called]
         return XlaOp(self, self._computation.add(
-            instruction.opcode, inputs, instruction.attrs, shape=instruction.shape, called=called,
+            instruction.opcode, inputs, {**instruction.attrs, **attrs} if attrs else instruction.attrs,
+            shape=instruction.shape if shape is None else shape, called=called,
             name=instruction.name, metadata=instruction.metadata, extras=instruction.extras,
         ))  # fmt: skip
+
+    @contextmanager
+    def derived_from(self, instruction: Instruction) -> Iterator[XlaBuilder]:
+        """Give the instructions created inside the metadata of another one, which they are made from."""
+        before = self._derived_from, self._metadata
+        self._derived_from = self._metadata = instruction.metadata
+        try:
+            yield self
+        finally:
+            self._derived_from, self._metadata = before
+
+    def order_effects(self) -> None:
+        """Make instructions with side effects run in the order in which they were added."""
+        effects = [ins for ins in self._computation.instructions if ins.has_side_effect]
+        for earlier, later in pairwise(effects):
+            if earlier not in later.control_predecessors:
+                later.control_predecessors = (*later.control_predecessors, earlier)
 
     def _copy_computation(self, computation: Computation) -> Computation:
         if computation not in self._copied_computations:

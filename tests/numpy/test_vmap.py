@@ -90,8 +90,8 @@ FUNCTIONS = {
     "elementwise": (lambda x: np.sin(x) * x, X), "scalars": (lambda x: x * 2 + 1, X[:, 0]),
     "matrix product": (lambda x: W @ x, X), "vector by matrix": (lambda x: x @ W, X),
     "inner product": (np.dot, X, Y), "outer": (np.outer, X, Y), "two matrices": (lambda x, y: np.outer(x, y) @ W, X, Y),
-    "shared on the left": (lambda x: W @ np.outer(x, x), X), "einsum": (lambda x, y: np.einsum("i,ij,j", x, W,
-        y), X, Y),
+    "shared on the left": (lambda x: W @ np.outer(x, x), X),
+    "einsum": (lambda x, y: np.einsum("i,ij,j", x, W, y), X, Y),
     "convolve": (np.convolve, X, Y), "convolve with a shared one": (lambda x: np.convolve(x, [1.0, 2.0]), X),
     "shared filter": (lambda x: np.convolve(W[0], x), X),
     "gather": (lambda x, i: x[i], X, np.array([0, 2, 1, -1])), "gather from shared": (lambda i: W[i], np.array([2, 0])),
@@ -100,8 +100,8 @@ FUNCTIONS = {
     "masked mean": (lambda x: x[x > 0.3].mean(), X), "nonzero": (lambda x: np.nonzero(x > 0.5)[0].sum(), X),
     "sort": (np.sort, X), "argsort": (np.argsort, X), "median": (np.median, X), "searchsorted": (
         lambda x, v: np.searchsorted(np.sort(x), v), X, Y[:, 0]),
-    "cumsum": (np.cumsum, X), "where": (lambda x: np.where(x > 0.5, x, 0), X), "clip": (lambda x: np.clip(x,
-        0.4, 0.6), X),
+    "cumsum": (np.cumsum, X), "where": (lambda x: np.where(x > 0.5, x, 0), X),
+    "clip": (lambda x: np.clip(x, 0.4, 0.6), X),
     "solve": (lambda x: np.linalg.solve(W, x), X), "inverse": (lambda x: np.linalg.inv(np.outer(x, x) + np.eye(3)), X),
     "eigh": (lambda x: np.linalg.eigh(np.outer(x, x) + np.diag(x))[0], X),
     "cholesky": (lambda x: np.linalg.cholesky(np.outer(x, x) + np.eye(3)), X),
@@ -256,8 +256,8 @@ DIFFERENTIATED = {
     "checkpoint": cyxla.checkpoint(lambda w, x: np.sum(np.sin(w * x) ** 2)),
     "fori_loop": lambda w, x: np.sum(cyxla.fori_loop(0, 3, lambda i, y: np.sin(y * w) + i, x)),
     "stopped": lambda w, x: np.sum(w * cyxla.stop_gradient(np.sum(w) * x)),
-    "prod": lambda w, x: np.prod(w * x), "eigh": lambda w, x: np.sum(np.linalg.eigh(np.diag(w) + np.outer(x,
-    x))[0] ** 2),
+    "prod": lambda w, x: np.prod(w * x),
+    "eigh": lambda w, x: np.sum(np.linalg.eigh(np.diag(w) + np.outer(x, x))[0] ** 2),
 }  # fmt: skip
 
 
@@ -427,21 +427,21 @@ def test_without_jit_it_is_a_loop():
 # -- errors
 
 ERRORS = {
-    "sizes": (lambda: cyxla.vmap(np.add)(X, X[:3]), ShapeError, "argument 0 has size 4 along axis 0,
-        but argument 1 has"),
+    "sizes": (lambda: cyxla.vmap(np.add)(X, X[:3]), ShapeError,
+        "argument 0 has size 4 along axis 0, but argument 1 has"),
     "sizes in a container": (
         lambda: cyxla.vmap(lambda d: d["a"] + d["b"], in_axes=({"a": 0, "b": 1},))({"a": X, "b": X}), ShapeError,
         r"argument 0\['a'\] has size 4 along axis 0, but argument 0\['b'\] has size 3 along axis 1"),
     "size of a keyword": (lambda: cyxla.vmap(lambda x, y: x)(X, y=X[:2]), ShapeError, "argument 'y' has size 2"),
     "stated size": (lambda: cyxla.vmap(np.sin, axis_size=3)(X), ShapeError, "size 4 along axis 0, but axis_size is 3"),
     "rank": (lambda: cyxla.vmap(np.add)(X, 1.0), ShapeError, "argument 1 is an array of rank 0"),
-    "axis": (lambda: cyxla.vmap(np.sin, in_axes=2)(X), ShapeError, "argument 0 is an array of rank 2,
-        which has no axis 2"),
+    "axis": (lambda: cyxla.vmap(np.sin, in_axes=2)(X), ShapeError,
+        "argument 0 is an array of rank 2, which has no axis 2"),
     "negative axis": (lambda: cyxla.vmap(np.sin, in_axes=-3)(X), ShapeError, "no axis -3"),
     "axis of a result": (lambda: cyxla.vmap(np.sin, out_axes=2)(X), ShapeError, "the result is an array of rank 2"),
     "nothing mapped": (lambda: cyxla.vmap(np.sin, in_axes=None)(X), InvalidArgumentError, "no argument is mapped over"),
-    "number of axes": (lambda: cyxla.vmap(np.add, in_axes=(0,))(X, X), InvalidArgumentError, "1 entries,
-        .* 2 arguments"),
+    "number of axes": (lambda: cyxla.vmap(np.add, in_axes=(0,))(X, X), InvalidArgumentError,
+        "1 entries, .* 2 arguments"),
     "structure": (lambda: cyxla.vmap(np.sin, in_axes=((0, 0),))(X), InvalidArgumentError,
         "tuple for argument 0, which is"),
     "keys": (lambda: cyxla.vmap(lambda d: d["a"], in_axes=({"b": 0},))({"a": X}), InvalidArgumentError,

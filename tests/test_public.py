@@ -23,7 +23,7 @@ def test_public_names_are_pinned():
         "custom_call", "custom_vjp", "disable_jit", "errors", "fori_loop", "get_include", "grad", "gradients",
         "hessian", "hlo", "jacobian", "jit", "jvp", "load_graph", "load_saved_model", "map", "print", "random",
         "raw_ops", "register_c_call", "register_custom_call", "scan", "spec", "special", "stop_gradient", "switch",
-        "threads", "value_and_grad", "vjp", "while_loop",
+        "threads", "value_and_grad", "vjp", "vmap", "while_loop",
     ]  # fmt: skip
 
 

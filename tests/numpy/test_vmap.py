@@ -1,7 +1,10 @@
 """`vmap`: against one call after another, for NumPy's functions, control flow, gradients, containers and errors."""
 
+import re
+import runpy
 import zlib
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -349,7 +352,8 @@ def write_both(x, y):
 
 
 @pytest.mark.parametrize("function, in_axes, arrays, text", [
-    (add_to_shared, (0, None), (X, np.zeros(3)), "writes to"), (write_both, (0, 1), (W.copy(),) * 2, "shares memory"),
+    (add_to_shared, (0, None), (X, np.zeros(3)), "which all of its calls share"),
+    (write_both, (0, 1), (W.copy(),) * 2, "shares memory"),
 ])  # fmt: skip
 def test_writes_that_are_refused(function, in_axes, arrays, text):
     with pytest.raises(TraceError, match=text):
@@ -492,3 +496,10 @@ def test_the_name_and_signature_of_the_function_are_kept():
 
     assert cyxla.vmap(loss).__name__ == "loss"
     assert cyxla.vmap(loss).__doc__ == "Return nothing."
+
+
+def test_the_documents_run(tmp_path):
+    text = (Path(__file__).parents[2] / "docs" / "vmap.md").read_text()
+    program = tmp_path / "program.py"
+    program.write_text("\n".join(re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)))
+    runpy.run_path(str(program))

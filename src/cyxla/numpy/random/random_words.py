@@ -46,12 +46,13 @@ class Source:
         Raises
         ------
         TraceError
-            A loop or branch draws from the generator of the enclosing function.
+            A loop, branch or mapped function draws from the generator of the enclosing function.
         """
         if self.state.owner is not _trace.current():
             raise TraceError(
-                "a loop or branch draws from a generator that was created outside of it", where=_trace.user_line(),
-                hint="pass the generator as part of the carry, and return it; or use keys: cyxla.random.split",
+                "a loop, branch or mapped function draws from a generator that was created outside of it",
+                where=_trace.user_line(),
+                hint="pass the generator as part of a carry, and return it; or use keys: cyxla.random.split",
             )  # fmt: skip
         dtype = np.dtype(dtype)
         if 0 in sizes:

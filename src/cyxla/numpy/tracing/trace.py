@@ -250,6 +250,13 @@ def require_few_instructions(count: int) -> None:
         )  # fmt: skip
 
 
+#: Message and hint of a write to an array of an enclosing trace that is not permitted.
+_REFUSED_WRITE = (
+    "a loop or branch writes to {}, which was created outside of it",
+    "pass the array as part of the carry, and return it",
+)  # fmt: skip
+
+
 class Trace:
     """Computation being recorded; loop bodies and branches are recorded in traces of their own.
 
@@ -277,6 +284,8 @@ class Trace:
         Masks that have selected elements, and the number that each selects.
     writes : WriteLog, optional
         Arrays of enclosing traces that are written here; None if such a write is an error.
+    refused_write : (str, str)
+        Message of that error, with a place for the array, and hint.
     """
 
     def __init__(self, name: str, parent: Trace | None = None) -> None:
@@ -290,6 +299,7 @@ class Trace:
         self.mask_counts: list[tuple[Instruction, XlaOp]] = []
         self.parameter_count = 0
         self.writes: WriteLog | None = None
+        self.refused_write = _REFUSED_WRITE
         self._captured: dict[Instruction, XlaOp] = {}
         self._constants: dict[Any, XlaOp] = {}
         self._numbers: dict[Any, XlaOp] = {}

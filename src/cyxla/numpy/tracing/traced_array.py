@@ -275,10 +275,8 @@ class TracedArray:
         view = self._view
         if view is None:
             if self.owner is not _trace.current() and not _trace.admit_write(self):
-                raise TraceError(
-                    f"a loop or branch writes to {self!r}, which was created outside of it", where=_trace.user_line(),
-                    hint="pass the array as part of the carry, and return it",
-                )  # fmt: skip
+                text, hint = _trace.require_current().refused_write
+                raise TraceError(text.format(repr(self)), where=_trace.user_line(), hint=hint)
             if self.origin:
                 _trace.require_current().note_write()
             self._op = op

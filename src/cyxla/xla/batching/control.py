@@ -64,10 +64,8 @@ def _selected(node: Node) -> Value:
     ]
     chosen = results[-1]
     for mask, values in zip(takes[-2::-1], results[-2::-1], strict=True):
-        chosen = [
-            _choice(batcher, mask, *pair, shape)
-            for *pair, shape in zip(values, chosen, node.instruction.shape.leaves(), strict=True)
-        ]
+        shapes = node.instruction.shape.leaves()
+        chosen = [_choice(batcher, mask, *parts) for parts in zip(values, chosen, shapes, strict=True)]
     return from_leaves(node.instruction.shape, iter(chosen))
 
 

@@ -66,15 +66,12 @@ def dynamic_slice(node: Node) -> Value:
         return Value(node.lead(0), True)
     if not any(v.mapped for v in starts):
         return node.emit([node.lead(0), *_with_zero(starts)], dynamic_slice_sizes=(node.size, *sizes))
-    rank, indices = len(sizes), _index_vectors(node, starts)
-    window = {"collapsed_slice_dims": (), "index_vector_dim": 1, "offset_dims": range(1, rank + 1)}
-    if not operand.mapped:
-        return Value(
-            xla.gather(operand.array, indices, start_index_map=range(rank), slice_sizes=sizes, **window), True
-        )  # fmt: skip
+    dims, indices = tuple(range(1, len(sizes) + 1)), _index_vectors(node, starts)
+    batching: tuple[int, ...] = (0,) if operand.mapped else ()
     return Value(xla.gather(
-        operand.array, indices, start_index_map=range(1, rank + 1), operand_batching_dims=(0,),
-        start_indices_batching_dims=(0,), slice_sizes=(1, *sizes), **window,
+        operand.array, indices, offset_dims=dims, collapsed_slice_dims=(), index_vector_dim=1,
+        start_index_map=dims if operand.mapped else range(len(sizes)), operand_batching_dims=batching,
+        start_indices_batching_dims=batching, slice_sizes=(*[1 for _ in batching], *sizes),
     ), True)  # fmt: skip
 
 

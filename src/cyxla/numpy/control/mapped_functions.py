@@ -34,6 +34,11 @@ from cyxla.xla.batching import Batcher, Value
 from cyxla.xla.batching.batcher import source_line
 from cyxla.xla.batching.folding import move_from_front, move_to_front
 
+_REFUSED_WRITE = (
+    "a mapped function writes to {}, which all of its calls share",
+    "map over an axis of it, or return what is to be written",
+)
+
 
 def vmap(
     fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None
@@ -251,7 +256,7 @@ class _Arguments:
     def slices(self, number: int) -> list[Any]:
         """Return the leaves of one element, which are views."""
         return [
-            leaf if axis is None else np.asarray(leaf)[(*[slice(None)] * axis, number)]
+            leaf if axis is None else np.moveaxis(np.asarray(leaf), axis, 0)[number]
             for leaf, axis in zip(self.leaves, self.axes, strict=True)
         ]
 
@@ -307,6 +312,7 @@ class _Element:
     def record(fun: Callable[..., Any], arguments: _Arguments) -> _Element:
         """Trace a function for one element."""
         trace = Trace(name_of(fun), require_current())
+        trace.refused_write = _REFUSED_WRITE
         mapped = arguments.mapped
         with tracing(trace):
             elements = [

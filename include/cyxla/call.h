@@ -43,6 +43,23 @@ typedef struct {
   int64_t size;        /* number of elements */
 } cyxla_array;
 
+enum cyxla_call_attr_kind {
+  CYXLA_CALL_SCALAR = 1,
+  CYXLA_CALL_STRING = 2,
+  CYXLA_CALL_ARRAY = 3,
+  CYXLA_CALL_DICT = 4,
+  CYXLA_CALL_DTYPE = 5
+};
+
+/* Typed attribute of a call; call_attributes.h has functions that read them. */
+typedef struct {
+  const char *name; /* zero-terminated */
+  int32_t kind;     /* one of cyxla_call_attr_kind */
+  int32_t dtype;    /* of a scalar or of the elements of an array; the value of a dtype */
+  int64_t count;    /* elements of an array, bytes of a string, attributes of a dictionary */
+  const void *data; /* elements, text (zero-terminated), or cyxla_call_attr of a dictionary */
+} cyxla_call_attr;
+
 typedef struct {
   uint32_t version; /* CYXLA_CALL_VERSION of the caller */
   uint32_t bytes;   /* sizeof(cyxla_call_info) of the caller */
@@ -52,7 +69,9 @@ typedef struct {
   const cyxla_array *output;
   const char *opaque; /* text of the call's backend configuration, zero-terminated */
   int64_t opaque_bytes;
-  char *message; /* CYXLA_MESSAGE_BYTES zeros: a text written here becomes the error of the run */
+  char *message;                /* CYXLA_MESSAGE_BYTES zeros: a text written here becomes the error of the run */
+  const cyxla_call_attr *attrs; /* typed attributes */
+  int64_t attr_count;
 } cyxla_call_info;
 
 typedef void (*cyxla_call)(void **out, const void **in, const cyxla_call_info *info);

@@ -354,14 +354,15 @@ def test_the_document_runs():
         assert known["count"] == 6
         np.testing.assert_array_equal(known["y"], [1, 4, 7])
         np.testing.assert_array_equal(known["slope"], [3, 3, 3])
+        np.testing.assert_array_equal(known["twice"], [0, 1, 0, 1])
     finally:
-        for target in ("mylib.solve", "mylib.sums", "mylib.saxpy"):
+        for target in ("mylib.solve", "mylib.sums", "mylib.saxpy", "mylib.tiled"):
             c_calls.unregister(target)
 
 
 @needs_compiler
 def test_the_c_of_the_document_compiles_against_the_header_alone(name, tmp_path):
-    (tmp_path / "scale.c").write_text(blocks("c")[0])
+    (tmp_path / "scale.c").write_text("\n".join(blocks("c")))
     command = [
         *compiler_search.require().compiler.command,
         "-Wall",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from inspect import Parameter, signature
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,14 @@ import numpy as np
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
 from cyxla.numpy.gradient.composites import composite
 from cyxla.numpy.tracing.api_boundary import api_boundary
-from cyxla.numpy.tracing.trace import current
+from cyxla.numpy.tracing.trace import current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, value_of
 from cyxla.types import Shape, from_numpy
 from cyxla.xla.evaluator import register_custom_call
 from cyxla.xla.evaluator.targets import c_calls
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.hlo.typed_attributes import TYPED_FFI, read_attributes, text_of
 
 Array = np.ndarray[Any, Any]
 _C_FUNCTION: Any = type(ctypes.pythonapi.Py_IncRef).__base__  # base class of all ctypes functions
@@ -80,24 +82,26 @@ def _shape_of(spec: Any) -> Shape:
 class CustomCall:
     """User-defined function that traced functions call: a custom call of the program.
 
-    On arrays, outside of traced functions, it runs at once.
+    On arrays, outside of traced functions, it runs at once. Keywords of a call are typed attributes of it: bools,
+    integers, floats, texts, one-dimensional arrays of numbers, dtypes, and dicts of these.
 
     Attributes
     ----------
     name : str
         Custom-call target.
     result : callable or spec
-        Spec of the result, a tuple of specs, or a function from the specs of the arguments to these.
+        Spec of the result, a tuple of specs, or a function from the specs of the arguments, and the attributes as
+        keywords, to these.
     run : callable
-        Function from arrays and the specs of the results to the list of results.
+        Function from arrays, the specs of the results and the attributes to the list of results.
     vjp : callable, optional
-        Derivative: function from inputs, results and cotangents of the results, each a tuple of arrays, to the
-        cotangents of the inputs, None for zero. It is traced.
+        Derivative: function from inputs, results and cotangents of the results, each a tuple of arrays, and the
+        attributes as keywords, to the cotangents of the inputs, None for zero. It is traced.
     """
 
     def __init__(
-        self, name: str, result: Any, run: Callable[[Sequence[Array], Shape], list[Array]], vjp: Any = None, *,
-        has_side_effect: bool = False,
+        self, name: str, result: Any, run: Callable[[Sequence[Array], Shape, Mapping[str, Any]], list[Array]],
+        vjp: Any = None, *, has_side_effect: bool = False,
     ) -> None:  # fmt: skip
         self.name, self.result, self._run, self._vjp = name, result, run, vjp
         self.has_side_effect = has_side_effect
@@ -106,31 +110,50 @@ class CustomCall:
         return f"{type(self).__name__}({self.name!r})"
 
     @api_boundary
-    def __call__(self, *args: Any) -> Any:
-        """Call the function, or record a custom call in the current trace."""
+    def __call__(self, *args: Any, **attributes: Any) -> Any:
+        """Call the function with these attributes, or record a custom call in the current trace."""
+        config = self._config(attributes)
+        attributes = read_attributes(config) if config else {}
         if current() is None:
             arrays = [np.ascontiguousarray(a) if np.ndim(a) else np.asarray(a) for a in args]
-            shape = self.shape_for(arrays)
-            results = self._run(arrays, shape)
+            shape = self.shape_for(arrays, attributes)
+            results = self._run(arrays, shape, attributes)
             return _to_scalars(_unflatten(shape, iter(results)))
         ops = [value_of(as_strong(a)) for a in args]
-        shape = self.shape_for([ArraySpec(op.shape.dims, op.shape.dtype.numpy_dtype) for op in ops])
-        outputs = composite(ops, lambda *inputs: self._emit(inputs, shape), self._backward)
+        shape = self.shape_for([ArraySpec(op.shape.dims, op.shape.dtype.numpy_dtype) for op in ops], attributes)
+        outputs = composite(
+            ops, lambda *inputs: self._emit(inputs, shape, config),
+            lambda *values: self._backward(*values, attributes),
+        )  # fmt: skip
         return _unflatten(shape, iter([TracedArray(m) for m in outputs]))
 
-    def shape_for(self, arguments: Sequence[Any]) -> Shape:
-        """Return the shape of the result for a call's arguments."""
-        specs = [ArraySpec(a.shape, a.dtype) for a in arguments]
-        return _shape_of(self.result(*specs) if callable(self.result) else self.result)
+    def _config(self, attributes: Mapping[str, Any]) -> str:
+        """Return attributes as text; an empty one if there are none."""
+        if "out" in attributes:
+            raise InvalidArgumentError(f"{self.name}: no attribute can be called out, which holds the results")
+        try:
+            return text_of(attributes) if attributes else ""
+        except InvalidArgumentError as error:
+            error.message, error.where = f"{self.name}: {error.message}", error.where or user_line()
+            raise
 
-    def _emit(self, inputs: Sequence[XlaOp], shape: Shape) -> list[XlaOp]:
+    def shape_for(self, arguments: Sequence[Any], attributes: Mapping[str, Any] = MappingProxyType({})) -> Shape:
+        """Return the shape of the result for a call's arguments and attributes."""
+        specs = [ArraySpec(a.shape, a.dtype) for a in arguments]
+        return _shape_of(self.result(*specs, **attributes) if callable(self.result) else self.result)
+
+    def _emit(self, inputs: Sequence[XlaOp], shape: Shape, config: str) -> list[XlaOp]:
         builder = _current_builder(inputs)
-        op = xla.custom_call(builder, self.name, list(inputs), shape, has_side_effect=self.has_side_effect)
+        version = {"api_version": TYPED_FFI} if config else {}
+        op = xla.custom_call(
+            builder, self.name, list(inputs), shape, config, has_side_effect=self.has_side_effect, **version
+        )  # fmt: skip
         return _flatten_tuple(op)
 
     def _backward(
-        self, inputs: Sequence[XlaOp], results: Sequence[XlaOp], cotangents: Sequence[XlaOp | None]
-    ) -> list[XlaOp | None]:
+        self, inputs: Sequence[XlaOp], results: Sequence[XlaOp], cotangents: Sequence[XlaOp | None],
+        attributes: Mapping[str, Any],
+    ) -> list[XlaOp | None]:  # fmt: skip
         if self._vjp is None:
             raise UnimplementedError(
                 f"{self.name} has no derivative",
@@ -140,7 +163,9 @@ class CustomCall:
             np.zeros_like(TracedArray(r)) if c is None else TracedArray(c)
             for c, r in zip(cotangents, results, strict=True)
         ]
-        returned = self._vjp(tuple(map(TracedArray, inputs)), tuple(map(TracedArray, results)), tuple(cotangent_arrays))
+        returned = self._vjp(
+            tuple(map(TracedArray, inputs)), tuple(map(TracedArray, results)), tuple(cotangent_arrays), **attributes
+        )  # fmt: skip
         gradients = returned if isinstance(returned, (tuple, list)) else (returned,)
         if len(gradients) != len(inputs):
             raise InvalidArgumentError(
@@ -205,7 +230,8 @@ def custom_call(
     -------
     callable
         Decorator for a function of read-only arrays. The function returns the results, or fills those given as a
-        keyword argument ``out``: an array, or a tuple of arrays for several.
+        keyword argument ``out``: an array, or a tuple of arrays for several. Keywords of a call are typed attributes,
+        which the function, `result` and `vjp` get as keywords: bools, numbers, texts, arrays of numbers, dtypes, dicts.
 
     Raises
     ------
@@ -225,11 +251,11 @@ def custom_call(
     def decorate(function: Callable[..., Any]) -> CustomCall:
         takes_out = _takes_out(function)
 
-        def run(arrays: Sequence[Array], shape: Shape) -> list[Array]:
-            return _run_python(function, name, arrays, shape, takes_out)
+        def run(arrays: Sequence[Array], shape: Shape, attributes: Mapping[str, Any]) -> list[Array]:
+            return _run_python(partial(function, **attributes), name, arrays, shape, takes_out)
 
         def evaluate(evaluation: Any, ins: Any, *operands: Any) -> Any:
-            return _unflatten(ins.shape, iter(run(operands, ins.shape)))
+            return _unflatten(ins.shape, iter(run(operands, ins.shape, c_calls.attributes_of(ins))))
 
         register_custom_call(name, evaluate, replace=replace)
         call = CustomCall(name, result, run, vjp, has_side_effect=has_side_effect)
@@ -295,7 +321,8 @@ def register_c_call(
         Custom-call target, which programs in text form may name, too.
     function : int, PyCapsule, or function of ctypes
         Address of ``void f(void **out, const void **in, const cyxla_call_info *info)``; see cyxla/call.h in
-        `cyxla.get_include`. The function must outlive programs that call it; it is called without the GIL.
+        `cyxla.get_include`, and cyxla/call_attributes.h there for the keywords of a call, its typed attributes. The
+        function must outlive programs that call it; it is called without the GIL.
     result, vjp, has_side_effect, replace
         Options as for `custom_call`.
     abi : int
@@ -319,8 +346,11 @@ def register_c_call(
     c_calls.register(name, address, function, replace=replace)
     call = c_calls.SIGNATURE(address)
 
-    def run(arrays: Sequence[Array], shape: Shape) -> list[Array]:
-        return c_calls.call(call, name, [np.ascontiguousarray(a) for a in arrays], list(shape.leaves()))
+    def run(arrays: Sequence[Array], shape: Shape, attributes: Mapping[str, Any]) -> list[Array]:
+        opaque = text_of(attributes).encode() if attributes else b""
+        return c_calls.call(
+            call, name, [np.ascontiguousarray(a) for a in arrays], list(shape.leaves()), opaque, attributes
+        )  # fmt: skip
 
     return CustomCall(name, result, run, vjp, has_side_effect=has_side_effect)
 

@@ -12,8 +12,9 @@ from cyxla.xla.cpu.c.kernel_header import instantiate
 from cyxla.xla.cpu.calls.host_functions import C_CALL
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.values import leaves, own_leaves
-from cyxla.xla.evaluator.targets.c_calls import opaque_of
+from cyxla.xla.evaluator.targets.c_calls import attributes_of, opaque_of
 from cyxla.xla.hlo import Instruction
+from cyxla.xla.hlo.typed_attributes import Entry, entries
 
 # ns of a call, and per byte of its arrays; assumed, since the function is the user's. A call is always one task: the
 # estimate only decides whether its program releases the GIL and is watched for signals.
@@ -26,16 +27,18 @@ def c_call(ins: Instruction) -> Step:
     # Shapes of the operands, not of the values: an operand may be a reshaped view of its value.
     inputs, outputs = [s for o in ins.operands for s in _arrays_of(o.shape)], _arrays_of(ins.shape)
     count = len(reads) + len(writes)
-    opaque = opaque_of(ins)
+    opaque, rows = opaque_of(ins), entries(attributes_of(ins))
     text = f"""\
 {_header()}{instantiate("call_status.h", CALL_PREFIX="KERNEL")}
 static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
   (void)begin; (void)end;
 {_arrays("input", inputs)}
 {_arrays("output", outputs)}
+{_attributes("attrs", rows)}
   char message[CYXLA_MESSAGE_BYTES] = {{0}};
   const cyxla_call_info info = {{CYXLA_CALL_VERSION, sizeof(cyxla_call_info), {len(inputs)}, {len(outputs)},
-    input, output, {_quoted(opaque)}, {len(opaque)}, message}};
+    input, output, {_quoted(opaque)}, {len(opaque)}, message,
+    attrs, {len(rows)}}};
   const void *in[] = {{{_pointers(0, len(reads))}}};
   void *out[] = {{{_pointers(len(reads), count)}}};
   ((cyxla_call)bufs[{count}])(out, in, &info);
@@ -70,6 +73,21 @@ def _arrays(name: str, shapes: Sequence[Shape]) -> str:
     ]
     rows = [f"{{{s.dtype.value}, {s.rank}, {name}_dims{k}, {s.size}}}" for k, s in enumerate(shapes)]
     return "\n".join([*dims, f"  static const cyxla_array {name}[] = {{{', '.join(rows) or '{0, 0, 0, 0}'}}};"])
+
+
+def _attributes(name: str, rows: Sequence[Entry]) -> str:
+    """Return C constants for attributes; all of their text and numbers are bytes of tables."""
+    lines, cells = [], []
+    for k, row in enumerate(rows):
+        data = f"{name}_{k}"
+        if isinstance(row.data, list):
+            lines.append(_attributes(data, row.data))
+        else:
+            numbers = ", ".join(map(str, row.data)) + (", 0" if row.data else "0")
+            lines.append(f"  static const _Alignas(16) unsigned char {data}[] = {{{numbers}}};")
+        cells.append(f"{{{_quoted(row.name)}, {row.kind}, {row.dtype}, {row.count}, {data}}}")
+    table = ", ".join(cells) or "{0, 0, 0, 0, 0}"
+    return "\n".join([*lines, f"  static const cyxla_call_attr {name}[] = {{{table}}};"])
 
 
 def _quoted(text: bytes) -> str:

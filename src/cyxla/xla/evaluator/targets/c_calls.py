@@ -6,8 +6,9 @@ A target is the function that was registered under its name in this process; sym
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from cyxla.forking import new_lock
 from cyxla.types import Shape
 from cyxla.xla.evaluator.custom_calls import find_custom_call, register_custom_call, unregister_custom_call
 from cyxla.xla.hlo.instruction import Instruction
+from cyxla.xla.hlo.typed_attributes import Entry, entries, is_typed, read_attributes
 
 VERSION = 1
 MESSAGE_BYTES = 256
@@ -32,6 +34,15 @@ class Array(ctypes.Structure):
     )  # fmt: skip
 
 
+class Attribute(ctypes.Structure):
+    """Mirror of the C struct ``cyxla_call_attr``."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p), ("kind", ctypes.c_int32), ("dtype", ctypes.c_int32), ("count", ctypes.c_int64),
+        ("data", ctypes.c_void_p),
+    )  # fmt: skip
+
+
 class Info(ctypes.Structure):
     """Mirror of the C struct ``cyxla_call_info``."""
 
@@ -39,6 +50,7 @@ class Info(ctypes.Structure):
         ("version", ctypes.c_uint32), ("bytes", ctypes.c_uint32), ("inputs", ctypes.c_int32),
         ("outputs", ctypes.c_int32), ("input", ctypes.POINTER(Array)), ("output", ctypes.POINTER(Array)),
         ("opaque", ctypes.c_char_p), ("opaque_bytes", ctypes.c_int64), ("message", ctypes.c_char_p),
+        ("attrs", ctypes.POINTER(Attribute)), ("attr_count", ctypes.c_int64),
     )  # fmt: skip
 
 
@@ -118,17 +130,32 @@ def opaque_of(ins: Instruction) -> bytes:
     return config if isinstance(config, bytes) else str(config).encode()
 
 
+def attributes_of(ins: Instruction) -> dict[str, Any]:
+    """Return the typed attributes of a custom call; none if its configuration is another text.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The configuration of a call of that version is malformed.
+    """
+    config = ins.extras.get("backend_config")
+    return read_attributes(config) if is_typed(ins.attrs["api_version"], config) else {}
+
+
 def run(function: Any, ins: Instruction, operands: Sequence[Any]) -> Any:
     """Call a C function on the values of an instruction's operands."""
     arrays = [np.ascontiguousarray(v) for v in _leaves(operands)]
-    results = call(function, ins.attrs["custom_call_target"], arrays, list(ins.shape.leaves()), opaque_of(ins))
+    results = call(
+        function, ins.attrs["custom_call_target"], arrays, list(ins.shape.leaves()), opaque_of(ins), attributes_of(ins)
+    )  # fmt: skip
     return _unflatten(ins.shape, iter(results))
 
 
 def call(
-    function: Any, target: str, arrays: Sequence[np.ndarray[Any, Any]], results: Sequence[Shape], opaque: bytes = b""
-) -> list[np.ndarray[Any, Any]]:
-    """Call a C function on arrays.
+    function: Any, target: str, arrays: Sequence[np.ndarray[Any, Any]], results: Sequence[Shape], opaque: bytes = b"",
+    attributes: Mapping[str, Any] = MappingProxyType({}),
+) -> list[np.ndarray[Any, Any]]:  # fmt: skip
+    """Call a C function on arrays, with typed attributes.
 
     Raises
     ------
@@ -140,7 +167,7 @@ def call(
     inputs, outputs = _descriptors([Shape.of(a) for a in arrays]), _descriptors(results)
     info = Info(
         VERSION, ctypes.sizeof(Info), len(arrays), len(result_arrays), inputs, outputs, opaque, len(opaque),
-        ctypes.cast(message, ctypes.c_char_p),
+        ctypes.cast(message, ctypes.c_char_p), _attributes(entries(attributes)), len(attributes),
     )  # fmt: skip
     function(_pointers(result_arrays), _pointers(arrays), ctypes.byref(info))
     if message.value:
@@ -163,6 +190,19 @@ def _descriptors(shapes: Sequence[Shape]) -> Any:
             shape.size,
         )
     return descriptors
+
+
+def _attributes(rows: Sequence[Entry]) -> Any:
+    """Return attributes as a C array, which keeps what it points to alive."""
+    attributes = (Attribute * max(1, len(rows)))()
+    parts = []
+    for attribute, row in zip(attributes, rows, strict=False):
+        part: Any = _attributes(row.data) if isinstance(row.data, list) else ctypes.create_string_buffer(row.data)
+        attribute.name, attribute.kind, attribute.dtype, attribute.count = row[:4]
+        attribute.data = ctypes.cast(part, ctypes.c_void_p)
+        parts.append(part)
+    attributes.parts = parts
+    return attributes
 
 
 def _leaves(value: Any) -> list[Any]:

@@ -122,9 +122,8 @@ class CustomCall:
         ops = [value_of(as_strong(a)) for a in args]
         shape = self.shape_for([ArraySpec(op.shape.dims, op.shape.dtype.numpy_dtype) for op in ops], attributes)
         outputs = composite(
-            ops, lambda *inputs: self._emit(inputs, shape, config),
-            lambda *values: self._backward(*values, attributes),
-        )  # fmt: skip
+            ops, lambda *inputs: self._emit(inputs, shape, config), partial(self._backward, attributes=attributes)
+        )
         return _unflatten(shape, iter([TracedArray(m) for m in outputs]))
 
     def _config(self, attributes: Mapping[str, Any]) -> str:
@@ -144,9 +143,9 @@ class CustomCall:
 
     def _emit(self, inputs: Sequence[XlaOp], shape: Shape, config: str) -> list[XlaOp]:
         builder = _current_builder(inputs)
-        version = {"api_version": TYPED_FFI} if config else {}
         op = xla.custom_call(
-            builder, self.name, list(inputs), shape, config, has_side_effect=self.has_side_effect, **version
+            builder, self.name, list(inputs), shape, config, has_side_effect=self.has_side_effect,
+            api_version=TYPED_FFI if config else "API_VERSION_ORIGINAL",
         )  # fmt: skip
         return _flatten_tuple(op)
 

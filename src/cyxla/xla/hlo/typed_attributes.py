@@ -45,7 +45,7 @@ class Entry(NamedTuple):
         Kind of value, such as `SCALAR`.
     dtype : int
         Number of the element type of a scalar or array, or of a dtype.
-    count : int
+    size : int
         Number of elements, of bytes of a string, or of the entries of a dictionary.
     data : bytes or list of Entry
         Elements or text; the entries of a dictionary.
@@ -54,7 +54,7 @@ class Entry(NamedTuple):
     name: bytes
     kind: int
     dtype: int
-    count: int
+    size: int
     data: bytes | list[Entry]
 
 
@@ -277,7 +277,8 @@ class _Reader:
         """Take the next token."""
         match = _TOKEN.match(self.text, self.at)
         if match is None:
-            return self.fail(expected)
+            self.fail(expected)
+        assert match is not None
         self.at = match.end()
         return str(match.lastgroup), match[str(match.lastgroup)]
 

@@ -33,12 +33,10 @@ def c_call(ins: Instruction) -> Step:
 static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
   (void)begin; (void)end;
 {_arrays("input", inputs)}
-{_arrays("output", outputs)}
-{_attributes("attrs", rows)}
+{_arrays("output", outputs)}{_attributes("attrs", rows)}
   char message[CYXLA_MESSAGE_BYTES] = {{0}};
   const cyxla_call_info info = {{CYXLA_CALL_VERSION, sizeof(cyxla_call_info), {len(inputs)}, {len(outputs)},
-    input, output, {_quoted(opaque)}, {len(opaque)}, message,
-    attrs, {len(rows)}}};
+    input, output, {_quoted(opaque)}, {len(opaque)}, message, attrs, {len(rows)}}};
   const void *in[] = {{{_pointers(0, len(reads))}}};
   void *out[] = {{{_pointers(len(reads), count)}}};
   ((cyxla_call)bufs[{count}])(out, in, &info);
@@ -85,9 +83,9 @@ def _attributes(name: str, rows: Sequence[Entry]) -> str:
         else:
             numbers = ", ".join(map(str, row.data)) + (", 0" if row.data else "0")
             lines.append(f"  static const _Alignas(16) unsigned char {data}[] = {{{numbers}}};")
-        cells.append(f"{{{_quoted(row.name)}, {row.kind}, {row.dtype}, {row.count}, {data}}}")
+        cells.append(f"{{{_quoted(row.name)}, {row.kind}, {row.dtype}, {row.size}, {data}}}")
     table = ", ".join(cells) or "{0, 0, 0, 0, 0}"
-    return "\n".join([*lines, f"  static const cyxla_call_attr {name}[] = {{{table}}};"])
+    return "\n".join(["", *lines, f"  static const cyxla_call_attr {name}[] = {{{table}}};"])
 
 
 def _quoted(text: bytes) -> str:

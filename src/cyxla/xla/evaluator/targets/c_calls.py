@@ -194,8 +194,8 @@ def _descriptors(shapes: Sequence[Shape]) -> Any:
 
 def _attributes(rows: Sequence[Entry]) -> Any:
     """Return attributes as a C array, which keeps what it points to alive."""
-    attributes = (Attribute * max(1, len(rows)))()
-    parts = []
+    attributes: Any = (Attribute * max(1, len(rows)))()
+    parts: list[Any] = []
     for attribute, row in zip(attributes, rows, strict=False):
         part: Any = _attributes(row.data) if isinstance(row.data, list) else ctypes.create_string_buffer(row.data)
         attribute.name, attribute.kind, attribute.dtype, attribute.count = row[:4]

@@ -315,12 +315,17 @@ def test_directional_derivatives_of_mapped_functions():
 
 
 def test_results_that_do_not_depend_on_the_element_have_the_derivative_of_all():
-    def total(w):
-        doubled, mapped = cyxla.vmap(lambda x: (cyxla.cond(w[0] > 0, lambda: w * w, lambda: w), x * w))(X)
-        return np.sum(doubled) + np.sum(mapped)
+    def both(w, x):
+        final, products = cyxla.scan(lambda h, _: (np.sin(h), h * x), w, None, length=3)
+        return final, products, cyxla.cond(w[0] > 0, lambda: w * w, lambda: w)
+
+    def total(function, w):
+        return sum(np.sum(k * r) for k, r in enumerate(function(w), 1))
 
     w = np.array([0.5, 1.5, 2.5])
-    np.testing.assert_allclose(cyxla.grad(total)(w), 4 * 2 * w + X.sum(0), 1e-12)
+    mapped = cyxla.grad(lambda w: total(lambda w: cyxla.vmap(both, in_axes=(None, 0))(w, X), w))(w)
+    want = sum(cyxla.grad(lambda w, x=x: total(lambda w: both(w, x), w))(w) for x in X)
+    np.testing.assert_allclose(mapped, want, 1e-12)
 
 
 # -- writes, effects, checks

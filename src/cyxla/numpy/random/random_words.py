@@ -52,7 +52,7 @@ class Source:
             raise TraceError(
                 "a loop, branch or mapped function draws from a generator that was created outside of it",
                 where=_trace.user_line(),
-                hint="pass the generator as part of a carry, and return it; or use keys: cyxla.random.split",
+                hint="pass the generator as part of the carry, and return it; or use keys: cyxla.random.split",
             )  # fmt: skip
         dtype = np.dtype(dtype)
         if 0 in sizes:

@@ -103,7 +103,7 @@ class Loop(ABC):
 
     def failed(self, error: BaseException) -> bool:
         """Give up the pass in which an exception was raised; return False for one of the program itself."""
-        if self.recording is None or isinstance(error, _Interruptions):
+        if self.recording is None or isinstance(error, _Interruptions) or getattr(error, "ends_trace", False):
             return False
         if isinstance(error, Unsuitable):
             self._decide(error)

@@ -429,19 +429,25 @@ def _patched_class(module: ModuleType) -> type[ModuleType]:
 # -- random numbers from NumPy's global state: one draw while tracing would serve all runs
 
 
+_OF_STATE = ("seed", "get_state", "set_state")
+
+
 @cache
 def _random_functions() -> tuple[dict[str, Any], dict[str, Any]]:
     """Return substitutes and originals of the functions of ``np.random`` that use the global state."""
     state = np.random.mtrand._rand
     names = [n for n in dir(np.random) if getattr(getattr(np.random, n), "__self__", None) is state]
-    functions = {n: getattr(np.random, n) for n in names if n not in ("get_state", "set_state", "seed")}
-    functions["default_rng"] = np.random.default_rng
+    functions = {n: getattr(np.random, n) for n in names}
+    functions.update((n, getattr(np.random, n)) for n in ("default_rng", *_OF_STATE))
     return {
         name: CallableProxy(function, _refuse_global_random(function)) for name, function in functions.items()
     }, functions
 
 
 def _refuse_global_random(original: Callable[..., Any]) -> Callable[..., Any]:
+    is_state = original.__name__ in _OF_STATE
+    why = "runs would not change the state of NumPy" if is_state else "every run would get the same numbers"
+
     def substitute(*args: Any, **kwargs: Any) -> Any:
         seed = args[0] if args else kwargs.get("seed")
         if isinstance(seed, TracedArray) and original.__name__ in ("default_rng", "RandomState"):
@@ -450,7 +456,7 @@ def _refuse_global_random(original: Callable[..., Any]) -> Callable[..., Any]:
         if seeded or not _called_by_user(original):
             return original(*args, **kwargs)
         raise UnimplementedError(
-            f"numpy.random.{original.__name__} cannot be traced: every run would get the same numbers",
+            f"numpy.random.{original.__name__} cannot be traced: {why}",
             where=user_line(),
             hint="pass a generator, np.random.default_rng(seed), as an argument, or use cyxla.random",
         )  # fmt: skip

@@ -20,7 +20,7 @@ from cyxla.numpy.rewriting.iterables import (
     repeated,
     zipped,
 )
-from cyxla.numpy.rewriting.python_functions import classes, reductions, texts
+from cyxla.numpy.rewriting.python_functions import classes, impure, reductions, texts
 from cyxla.numpy.rewriting.python_functions.choices import truth
 from cyxla.numpy.rewriting.python_functions.decimals import rounded_decimal
 from cyxla.numpy.tracing.classes import is_number
@@ -225,5 +225,5 @@ SUBSTITUTES: dict[Callable[..., Any], Callable[..., Any]] = {
     **{getattr(math, n): _math(getattr(math, n), getattr(np, f)) for n, f in _FLOAT_FUNCTIONS.items()},
     **{getattr(math, n): _rounded(getattr(math, n), getattr(np, f)) for n, f in _ROUNDING.items()},
     **{getattr(math, n): _tested(getattr(math, n), getattr(np, f)) for n, f in _TESTS.items()},
-    **classes.SUBSTITUTES, **reductions.SUBSTITUTES, **texts.SUBSTITUTES,
+    **classes.SUBSTITUTES, **reductions.SUBSTITUTES, **texts.SUBSTITUTES, **impure.SUBSTITUTES,
 }  # fmt: skip

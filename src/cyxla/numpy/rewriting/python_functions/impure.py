@@ -1,0 +1,85 @@
+"""Python's functions whose results differ from call to call: clocks, random numbers, and input from outside.
+
+A program would repeat the results that they had while it was traced, so that functions that call them are not compiled.
+"""
+
+from __future__ import annotations
+
+import builtins
+import datetime
+import os
+import random
+import time
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, Final, NoReturn
+
+from cyxla.errors import UnimplementedError
+from cyxla.numpy.tracing.trace import current, require_current, user_line
+
+_RANDOM_HINT: Final = "pass a generator, np.random.default_rng(seed), as an argument, or use cyxla.random"
+_CLOCK_HINT: Final = "call it outside of the compiled function"
+_CLOCKS: Final = (
+    "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time",
+    "process_time_ns", "thread_time", "thread_time_ns", "sleep", "localtime", "gmtime", "ctime",
+)  # fmt: skip
+
+
+class ImpureCallError(UnimplementedError):
+    """Call of a function whose results differ from call to call, in a function that is being traced."""
+
+    ends_trace = True
+
+
+def refuse(name: str, hint: str) -> NoReturn:
+    """Refuse a call.
+
+    Raises
+    ------
+    ImpureCallError
+        Always.
+    """
+    text = f"{name} gives another result in each call, and would be called only once, while the function is traced"
+    error = ImpureCallError(text, where=user_line(), hint=hint)
+    require_current().program.raised.append(error)  # the function may catch it
+    raise error
+
+
+def refuse_method(function: Any) -> None:
+    """Refuse the methods of a generator of the module `random`.
+
+    Raises
+    ------
+    ImpureCallError
+        The function is such a method.
+    """
+    if current() is not None and isinstance(getattr(function, "__self__", None), random.Random):
+        refuse(f"random.Random.{function.__name__}", _RANDOM_HINT)
+
+
+def _refused(function: Callable[..., Any], name: str, hint: str) -> Callable[..., Any]:
+    def substitute(*args: Any, **kwargs: Any) -> Any:
+        if current() is None:
+            return function(*args, **kwargs)
+        refuse(name, hint)
+
+    return substitute
+
+
+def _names() -> dict[Callable[..., Any], tuple[str, str]]:
+    """Return the name of each function, and the mend for it."""
+    named: dict[Callable[..., Any], tuple[str, str]] = {}
+    for name in random.__all__:
+        function = getattr(random, name)
+        if not isinstance(function, (type, FunctionType)):
+            named[function] = f"random.{name}", _RANDOM_HINT
+    named.update((getattr(time, n), (f"time.{n}", _CLOCK_HINT)) for n in _CLOCKS if hasattr(time, n))
+    for kind, methods in ((datetime.datetime, ("now", "today", "utcnow")), (datetime.date, ("today",))):
+        named.update((getattr(kind, m), (f"datetime.{kind.__name__}.{m}", _CLOCK_HINT)) for m in methods)
+    named[os.urandom] = "os.urandom", _RANDOM_HINT
+    named[builtins.input] = "input", "pass the text as an argument"
+    named[builtins.open] = "open", "read the file outside of the compiled function"
+    return named
+
+
+SUBSTITUTES: Final = {function: _refused(function, *facts) for function, facts in _names().items()}

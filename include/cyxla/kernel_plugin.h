@@ -470,7 +470,7 @@ static inline int32_t cyxla_scalar_shape(cyxla_context *c) {
 
 /* Compile the op to a call of a C function with the interface of call.h, which gets all inputs and sets all outputs. The
  * shapes of the outputs, which must be fully known, are those of cyxla_set_shape, else of the op's shape function. The
- * target is a name for the function that no other function has, such as "mylib.scale_rows". */
+ * target is a name for the function that no other function has, such as "mylib.scale_rows"; opaque is text in UTF-8. */
 #define cyxla_emit_call(c, target, function, opaque, opaque_bytes, has_side_effect) \
   (c)->host->emit_call(CYXLA_AT(c), target, function, opaque, opaque_bytes, has_side_effect)
 

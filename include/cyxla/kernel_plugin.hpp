@@ -205,7 +205,8 @@ class TensorShape {
   bool unknown_rank() const { return unknown_rank_; }
   int dims() const { return unknown_rank_ ? -1 : static_cast<int>(dims_.size()); }
   int64_t dim_size(int i) const { return dims_.at(static_cast<std::size_t>(i < 0 ? i + dims() : i)); }
-  const std::vector<int64_t> &dim_sizes() const { return dims_; }
+  const std::vector<int64_t> &dim_sizes() const & { return dims_; }
+  std::vector<int64_t> dim_sizes() && { return std::move(dims_); }
   void AddDim(int64_t size) { dims_.push_back(size); }
   void set_dim(int i, int64_t size) { dims_.at(static_cast<std::size_t>(i < 0 ? i + dims() : i)) = size; }
 
@@ -441,7 +442,7 @@ class InferenceContext : public Context {
       return errors::InvalidArgument("Shapes must be equal rank, but are ", a.dims(), " and ", b.dims());
     TensorShape merged = a;
     for (int i = 0; i < a.dims(); ++i) {
-      int64_t size;
+      int64_t size = -1;
       CYXLA_RETURN_IF_ERROR(Merge(a.dim_size(i), b.dim_size(i), &size));
       merged.set_dim(i, size);
     }

@@ -104,13 +104,11 @@ class EmitContext(NativeContext):
         if not name or not function:
             raise InvalidArgumentError("a call needs the name of a target, and a function")
         _register_target(name, function, self._kernel.row.library)
-        config = ctypes.string_at(opaque, opaque_bytes) if opaque and opaque_bytes else b""
+        config = _config(ctypes.string_at(opaque, opaque_bytes) if opaque and opaque_bytes else b"")
         shapes = [self._result_shape(k) for k in range(len(self.node.output_types))]
         shape = shapes[0] if len(shapes) == 1 else HloShape.tuple(shapes)
         builder, operands = self._ctx.builder, self._operands
-        self._set_results(
-            xla.custom_call(builder, name, operands, shape, config, has_side_effect=bool(side_effect))
-        )
+        self._set_results(xla.custom_call(builder, name, operands, shape, config, has_side_effect=bool(side_effect)))
         return OK
 
     def _result_shape(self, index: int) -> HloShape:
@@ -146,6 +144,14 @@ class EmitContext(NativeContext):
                     f"result {index} is {parts[index].shape}, but the output is {dtype} of the shape {expected}"
                 )
         self.results = parts
+
+
+def _config(opaque: bytes) -> str:
+    """Return the configuration of a call; raise InvalidArgumentError unless it is text."""
+    try:
+        return opaque.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidArgumentError("the configuration of a call must be text in UTF-8") from None
 
 
 def _register_target(name: str, function: int, library: Any) -> None:

@@ -44,7 +44,7 @@ class Scale : public cyxla::OpKernel {
 CYXLA_REGISTER_KERNEL("CxxScale", Scale<float>).Device("CPU").TypeConstraint<float>("T");
 CYXLA_REGISTER_KERNEL("CxxScale", Scale<double>).Device("CPU").TypeConstraint<double>("T");
 CYXLA_REGISTER_XLA_KERNEL("CxxScale").TypeConstraint<float>("T").Emit([](cyxla::XlaContext *c) -> Status {
-  float factor;
+  float factor = 0;
   CYXLA_RETURN_IF_ERROR(c->GetAttr("factor", &factor));
   std::ostringstream dims, text;
   for (int64_t n : c->input_shape(0).dim_sizes()) dims << n << "x";
@@ -78,9 +78,9 @@ CYXLA_REGISTER_OP("CxxAttrs")
 class Attrs : public cyxla::OpKernel {
  public:
   explicit Attrs(cyxla::OpKernelConstruction *c) : OpKernel(c) {
-    int64_t i;
-    double f;
-    bool b;
+    int64_t i = 0;
+    double f = 0;
+    bool b = false;
     std::string s, wrong;
     cyxla::DataType t;
     TensorShape h;

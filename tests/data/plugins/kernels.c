@@ -117,7 +117,7 @@ static int32_t describe(cyxla_context *c) {
 static int32_t get(cyxla_context *c) {
   cyxla_string kind, name;
   CYXLA_TRY(cyxla_attr_string(c, "kind", &kind));
-  CYXLA_TRY(cyxla_attr_string(c, "name", &name));
+  CYXLA_TRY(cyxla_attr_string(c, "which", &name));
   double sum = 0;
   int64_t count = 1;
 #define GET(NAME, type, expression)                                      \
@@ -526,7 +526,7 @@ static const cyxla_op ops[] = {
      .flags = CYXLA_OP_STATEFUL},
     {.name = "CGet",
      .signature = "-> y: double",
-     .attrs = "kind: string; name: string; i: int = 3; f: float = 0.5; b: bool = true; s: string = 'four'; t: type = "
+     .attrs = "kind: string; which: string; i: int = 3; f: float = 0.5; b: bool = true; s: string = 'four'; t: type = "
               "DT_INT64; h: shape = { dim { size: 2 } dim { size: -1 } }; v: tensor = { dtype: DT_FLOAT tensor_shape { dim { size: 5 } } float_val: 1 }; "
               "li: list(int) = [1, 2]; lf: list(float) = [1.5, -2.0]; lb: list(bool) = [true, true]; "
               "ls: list(string) = ['', 'xyz']; lt: list(type) = [DT_FLOAT, DT_STRING]; lh: list(shape) = []; "

@@ -59,10 +59,7 @@ class Node(ctypes.Structure):
     _fields_ = (
         *((name, c_char_p) for name in ("name", "op", "device")),
         *((name, c_void_p) for name in ("attrs", "input_args", "output_args", "input_types", "output_types")),
-        *(
-            (name, c_int32)
-            for name in ("num_attrs", "num_input_args", "num_output_args", "num_inputs", "num_outputs")
-        ),
+        *((name, c_int32) for name in ("num_attrs", "num_input_args", "num_output_args", "num_inputs", "num_outputs")),
     )
 
 

@@ -113,9 +113,7 @@ class RunContext(NativeContext):
     def set_handle(self, index: int, container: bytes, name: bytes, kind: bytes) -> int:
         """Set an output to the handle of a resource."""
         self._output_shape(index, 0, None)
-        handle = ResourceHandle(
-            self._ctx.device.name, text(container) or DEFAULT_CONTAINER, text(name), text(kind)
-        )
+        handle = ResourceHandle(self._ctx.device.name, text(container) or DEFAULT_CONTAINER, text(name), text(kind))
         array = np.empty((), np.object_)
         array[()] = handle
         self._ctx.set_output(index, array)

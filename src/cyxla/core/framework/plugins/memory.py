@@ -163,9 +163,7 @@ class NodeMemory:
 
     def _args(self, args: Any, attrs: Mapping[str, AttrValue]) -> list[Arg]:
         ranges, lists = name_ranges(args, attrs), {arg.name for arg in args if arg.is_list}
-        return [
-            self._memory.keep(Arg(name.encode(), r.start, len(r), name in lists)) for name, r in ranges.items()
-        ]
+        return [self._memory.keep(Arg(name.encode(), r.start, len(r), name in lists)) for name, r in ranges.items()]
 
 
 def shape_of(rank: int, dims: Any) -> TensorShape:

@@ -122,5 +122,3 @@ class KnownShapes:
                 self._known.clear()
             self._known[key] = shapes
         return shapes
-
-

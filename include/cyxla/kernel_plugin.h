@@ -12,15 +12,19 @@
  *       for (int64_t i = 0; i < x->size; ++i) y[i] = 2 * ((const float *)x->data)[i];
  *       return CYXLA_OK;
  *     }
- *     static const cyxla_op ops[] = {{.name = "Twice", .signature = "x: T -> y: T", .attrs = "T: {float}", .shape = twice_shape}};
- *     static const cyxla_kernel kernels[] = {{.op = "Twice", .device = "CPU", .types = "T=float", .compute = twice}};
- *     CYXLA_KERNEL_PLUGIN(ops, 1, kernels, 1, 0, 0)
+ *     static const cyxla_op ops[] = {
+ *         {.name = "Twice", .signature = "x: T -> y: T", .attrs = "T: {float}", .shape = twice_shape}};
+ *     static const cyxla_kernel kernels[] = {
+ *         {.op = "Twice", .device = "CPU", .types = "T=float", .compute = twice}};
+ *     CYXLA_KERNEL_PLUGIN(ops, 1, kernels, 1, NULL, 0)
  *
  * Functions return CYXLA_OK, CYXLA_FAILED, or an error code without a message. CYXLA_FAILED says that the error is
- * recorded: by CYXLA_FAIL or CYXLA_REQUIRES, or by a function of this file that failed. Errors name the line that called.
+ * recorded: by CYXLA_FAIL or CYXLA_REQUIRES, or by a function of this file that failed. Errors name the line that
+ * called.
  *
- * Kernels may be called from several threads at once. Arrays are C-contiguous; inputs must not be written. A context and
- * all that it points to may be used until its function returns, that of an asynchronous kernel until it calls `done`.
+ * Kernels may be called from several threads at once. Arrays are C-contiguous; inputs must not be written. A context
+ * and all that it points to may be used until its function returns, that of an asynchronous kernel until it calls
+ * `done`.
  */
 #ifndef CYXLA_KERNEL_PLUGIN_H
 #define CYXLA_KERNEL_PLUGIN_H
@@ -175,7 +179,8 @@ struct cyxla_host {
   void *(*allocate_output)(cyxla_context *c, int32_t index, int32_t rank, const int64_t *dims);
   void *(*allocate_temp)(cyxla_context *c, int32_t dtype, int32_t rank, const int64_t *dims);
   void *(*forward_input)(cyxla_context *c, int32_t input, int32_t output, int32_t rank, const int64_t *dims);
-  int32_t (*set_strings)(cyxla_context *c, int32_t index, int32_t rank, const int64_t *dims, const cyxla_string *values);
+  int32_t (*set_strings)(cyxla_context *c, int32_t index, int32_t rank, const int64_t *dims,
+                         const cyxla_string *values);
   int32_t (*set_handle)(cyxla_context *c, int32_t index, const char *container, const char *name, const char *type);
   int32_t (*output_required)(cyxla_context *c, int32_t index);
   int32_t (*is_cancelled)(cyxla_context *c);
@@ -248,15 +253,13 @@ typedef struct cyxla_plugin {
 extern "C" {
 #endif
 
-#define CYXLA_KERNEL_PLUGIN(ops, num_ops, kernels, num_kernels, xla_kernels, num_xla_kernels) \
-  CYXLA_EXPORT const cyxla_plugin *cyxla_kernel_plugin(void);                                 \
-  const cyxla_plugin *cyxla_kernel_plugin(void) {                                             \
-    static const cyxla_plugin plugin = {CYXLA_KERNEL_ABI,         num_ops,                    \
-                                        num_kernels,              num_xla_kernels,            \
-                                        sizeof(cyxla_op),         sizeof(cyxla_kernel),       \
-                                        sizeof(cyxla_xla_kernel), ops,                        \
-                                        kernels,                  xla_kernels};               \
-    return &plugin;                                                                           \
+#define CYXLA_KERNEL_PLUGIN(ops, num_ops, kernels, num_kernels, xla_kernels, num_xla_kernels)                    \
+  CYXLA_EXPORT const cyxla_plugin *cyxla_kernel_plugin(void);                                                    \
+  const cyxla_plugin *cyxla_kernel_plugin(void) {                                                                \
+    static const cyxla_plugin plugin = {                                                                         \
+        CYXLA_KERNEL_ABI,         num_ops, num_kernels, num_xla_kernels, sizeof(cyxla_op), sizeof(cyxla_kernel), \
+        sizeof(cyxla_xla_kernel), ops,     kernels,     xla_kernels};                                            \
+    return &plugin;                                                                                              \
   }
 
 /* ---- errors ---- */
@@ -268,15 +271,15 @@ extern "C" {
 #define CYXLA_FAIL(c, ...) cyxla_fail_(CYXLA_AT(c), __VA_ARGS__)
 
 /* CYXLA_REQUIRES(c, rank > 0, CYXLA_INVALID_ARGUMENT, "x must not be a scalar"); */
-#define CYXLA_REQUIRES(c, condition, ...)                     \
-  do {                                                        \
+#define CYXLA_REQUIRES(c, condition, ...)                           \
+  do {                                                              \
     if (!(condition)) return cyxla_fail_(CYXLA_AT(c), __VA_ARGS__); \
   } while (0)
 
 /* CYXLA_TRY(cyxla_attr_int(c, "axis", &axis)); */
-#define CYXLA_TRY(call)                                \
-  do {                                                 \
-    const int32_t cyxla_status_ = (call);              \
+#define CYXLA_TRY(call)                                  \
+  do {                                                   \
+    const int32_t cyxla_status_ = (call);                \
     if (cyxla_status_ != CYXLA_OK) return cyxla_status_; \
   } while (0)
 
@@ -326,8 +329,9 @@ static inline const void *cyxla_attr_values_(cyxla_context *c, const char *name,
     return NULL;
   }
   if (attr->is_list != is_list || (attr->kind != kind && (attr->kind != CYXLA_ATTR_ANY || attr->count))) {
-    cyxla_fail_(c, CYXLA_INVALID_ARGUMENT, is_list ? "the attribute '%s' is %s%s, not a list(%s)" : "the attribute '%s' is %s%s, not %s",
-                name, attr->is_list ? "a list of " : "", cyxla_kind_name_(attr->kind), cyxla_kind_name_(kind));
+    cyxla_fail_(c, CYXLA_INVALID_ARGUMENT,
+                is_list ? "the attribute '%s' is %s%s, not a list(%s)" : "the attribute '%s' is %s%s, not %s", name,
+                attr->is_list ? "a list of " : "", cyxla_kind_name_(attr->kind), cyxla_kind_name_(kind));
     return NULL;
   }
   if (count) *count = attr->count;
@@ -335,18 +339,19 @@ static inline const void *cyxla_attr_values_(cyxla_context *c, const char *name,
 }
 
 /* cyxla_attr_int(c, "axis", &axis) and cyxla_attr_ints(c, "axes", &axes, &count), for each kind. */
-#define CYXLA_ATTR_GETTERS_(name, KIND, type)                                                                    \
-  static inline int32_t cyxla_attr_##name##_(cyxla_context *c, const char *attr, type *value) {                  \
-    const void *found = cyxla_attr_values_(c, attr, KIND, 0, NULL);                                              \
-    if (found == NULL) return CYXLA_FAILED;                                                                      \
-    *value = *(const type *)found;                                                                               \
-    return CYXLA_OK;                                                                                             \
-  }                                                                                                              \
-  static inline int32_t cyxla_attr_##name##s_(cyxla_context *c, const char *attr, const type **values, int64_t *count) { \
-    const void *found = cyxla_attr_values_(c, attr, KIND, 1, count);                                             \
-    if (found == NULL) return CYXLA_FAILED;                                                                      \
-    *values = (const type *)found;                                                                               \
-    return CYXLA_OK;                                                                                             \
+#define CYXLA_ATTR_GETTERS_(name, KIND, type)                                                          \
+  static inline int32_t cyxla_attr_##name##_(cyxla_context *c, const char *attr, type *value) {        \
+    const void *found = cyxla_attr_values_(c, attr, KIND, 0, NULL);                                    \
+    if (found == NULL) return CYXLA_FAILED;                                                            \
+    *value = *(const type *)found;                                                                     \
+    return CYXLA_OK;                                                                                   \
+  }                                                                                                    \
+  static inline int32_t cyxla_attr_##name##s_(cyxla_context *c, const char *attr, const type **values, \
+                                              int64_t *count) {                                        \
+    const void *found = cyxla_attr_values_(c, attr, KIND, 1, count);                                   \
+    if (found == NULL) return CYXLA_FAILED;                                                            \
+    *values = (const type *)found;                                                                     \
+    return CYXLA_OK;                                                                                   \
   }
 
 CYXLA_ATTR_GETTERS_(int, CYXLA_ATTR_INT, int64_t)
@@ -398,8 +403,7 @@ static inline void *cyxla_forward_or_allocate_output_(cyxla_context *c, int32_t 
 }
 
 /* Set an output of strings, which are copied. */
-#define cyxla_set_strings(c, index, rank, dims, values) \
-  (c)->host->set_strings(CYXLA_AT(c), index, rank, dims, values)
+#define cyxla_set_strings(c, index, rank, dims, values) (c)->host->set_strings(CYXLA_AT(c), index, rank, dims, values)
 
 /* Set an output to the handle of a resource, a scalar. */
 #define cyxla_set_handle(c, index, container, name, type) \
@@ -430,8 +434,7 @@ static inline void *cyxla_forward_or_allocate_output_(cyxla_context *c, int32_t 
   (c)->host->create_resource(CYXLA_AT(c), container, name, type, value, destroy)
 
 /* NOT_FOUND if there is none. */
-#define cyxla_delete_resource(c, container, name, type) \
-  (c)->host->delete_resource(CYXLA_AT(c), container, name, type)
+#define cyxla_delete_resource(c, container, name, type) (c)->host->delete_resource(CYXLA_AT(c), container, name, type)
 
 /* ---- shape functions, and XLA kernels ---- */
 
@@ -468,9 +471,10 @@ static inline int32_t cyxla_scalar_shape(cyxla_context *c) {
  * its type and shape, and a result for each output (in HLO, a tuple of several). */
 #define cyxla_emit_module(c, text) (c)->host->emit_module(CYXLA_AT(c), text)
 
-/* Compile the op to a call of a C function with the interface of call.h, which gets all inputs and sets all outputs. The
- * shapes of the outputs, which must be fully known, are those of cyxla_set_shape, else of the op's shape function. The
- * target is a name for the function that no other function has, such as "mylib.scale_rows"; opaque is text in UTF-8. */
+/* Compile the op to a call of a C function with the interface of call.h, which gets all inputs and sets all outputs.
+ * The shapes of the outputs, which must be fully known, are those of cyxla_set_shape, else of the op's shape function.
+ * The target is a name for the function that no other function has, such as "mylib.scale_rows"; opaque is text in
+ * UTF-8. */
 #define cyxla_emit_call(c, target, function, opaque, opaque_bytes, has_side_effect) \
   (c)->host->emit_call(CYXLA_AT(c), target, function, opaque, opaque_bytes, has_side_effect)
 

@@ -7,7 +7,9 @@
  *     template <typename T>
  *     class Scale : public cyxla::OpKernel {
  *      public:
- *       explicit Scale(cyxla::OpKernelConstruction *c) : OpKernel(c) { OP_REQUIRES_OK(c, c->GetAttr("factor", &factor_)); }
+ *       explicit Scale(cyxla::OpKernelConstruction *c) : OpKernel(c) {
+ *         OP_REQUIRES_OK(c, c->GetAttr("factor", &factor_));
+ *       }
  *
  *       void Compute(cyxla::OpKernelContext *c) override {
  *         const cyxla::Tensor x = c->input(0);
@@ -24,8 +26,9 @@
  *     CYXLA_REGISTER_KERNEL("Scale", Scale<double>).Device("CPU").TypeConstraint<double>("T");
  *
  * A library consists of any number of files that include this header, and needs no other entry; it must not use
- * CYXLA_KERNEL_STAMP and CYXLA_KERNEL_PLUGIN of the interface in C. It lets no exception out: one that leaves Compute or
- * a constructor becomes an INTERNAL error, std::bad_alloc one of RESOURCE_EXHAUSTED. Errors name the line of OP_REQUIRES.
+ * CYXLA_KERNEL_STAMP and CYXLA_KERNEL_PLUGIN of the interface in C. It lets no exception out: one that leaves Compute
+ * or a constructor becomes an INTERNAL error, std::bad_alloc one of RESOURCE_EXHAUSTED. Errors name the line of
+ * OP_REQUIRES.
  */
 #ifndef CYXLA_KERNEL_PLUGIN_HPP
 #define CYXLA_KERNEL_PLUGIN_HPP
@@ -104,59 +107,59 @@ CYXLA_DEFINE_ERROR_(DataLoss, CYXLA_DATA_LOSS)
 
 }  // namespace errors
 
-#define OP_REQUIRES(c, condition, status)                    \
-  do {                                                       \
-    if (!(condition)) {                                      \
-      (c)->CtxFailure(__FILE__, __LINE__, (status));         \
-      return;                                                \
-    }                                                        \
+#define OP_REQUIRES(c, condition, status)            \
+  do {                                               \
+    if (!(condition)) {                              \
+      (c)->CtxFailure(__FILE__, __LINE__, (status)); \
+      return;                                        \
+    }                                                \
   } while (0)
 
-#define OP_REQUIRES_OK(c, ...)                               \
-  do {                                                       \
-    (c)->At(__FILE__, __LINE__);                             \
-    const ::cyxla::Status cyxla_status_ = (__VA_ARGS__);     \
-    if (!cyxla_status_.ok()) {                               \
-      (c)->CtxFailure(__FILE__, __LINE__, cyxla_status_);    \
-      return;                                                \
-    }                                                        \
+#define OP_REQUIRES_OK(c, ...)                            \
+  do {                                                    \
+    (c)->At(__FILE__, __LINE__);                          \
+    const ::cyxla::Status cyxla_status_ = (__VA_ARGS__);  \
+    if (!cyxla_status_.ok()) {                            \
+      (c)->CtxFailure(__FILE__, __LINE__, cyxla_status_); \
+      return;                                             \
+    }                                                     \
   } while (0)
 
-#define OP_REQUIRES_ASYNC(c, condition, status, done)        \
-  do {                                                       \
-    if (!(condition)) {                                      \
-      (c)->CtxFailure(__FILE__, __LINE__, (status));         \
-      (done)();                                              \
-      return;                                                \
-    }                                                        \
+#define OP_REQUIRES_ASYNC(c, condition, status, done) \
+  do {                                                \
+    if (!(condition)) {                               \
+      (c)->CtxFailure(__FILE__, __LINE__, (status));  \
+      (done)();                                       \
+      return;                                         \
+    }                                                 \
   } while (0)
 
-#define OP_REQUIRES_OK_ASYNC(c, status, done)                \
-  do {                                                       \
-    (c)->At(__FILE__, __LINE__);                             \
-    const ::cyxla::Status cyxla_status_ = (status);          \
-    if (!cyxla_status_.ok()) {                               \
-      (c)->CtxFailure(__FILE__, __LINE__, cyxla_status_);    \
-      (done)();                                              \
-      return;                                                \
-    }                                                        \
+#define OP_REQUIRES_OK_ASYNC(c, status, done)             \
+  do {                                                    \
+    (c)->At(__FILE__, __LINE__);                          \
+    const ::cyxla::Status cyxla_status_ = (status);       \
+    if (!cyxla_status_.ok()) {                            \
+      (c)->CtxFailure(__FILE__, __LINE__, cyxla_status_); \
+      (done)();                                           \
+      return;                                             \
+    }                                                     \
   } while (0)
 
 /* In a function that returns a status. */
-#define CYXLA_RETURN_IF_ERROR(...)                           \
-  do {                                                       \
-    const ::cyxla::Status cyxla_status_ = (__VA_ARGS__);     \
-    if (!cyxla_status_.ok()) return cyxla_status_;           \
+#define CYXLA_RETURN_IF_ERROR(...)                       \
+  do {                                                   \
+    const ::cyxla::Status cyxla_status_ = (__VA_ARGS__); \
+    if (!cyxla_status_.ok()) return cyxla_status_;       \
   } while (0)
 
 /* ---- types ---- */
 
 template <typename T>
 struct DataTypeOf;
-#define CYXLA_DATA_TYPE_(type, number)           \
-  template <>                                    \
-  struct DataTypeOf<type> {                      \
-    static constexpr int32_t value = number;     \
+#define CYXLA_DATA_TYPE_(type, number)       \
+  template <>                                \
+  struct DataTypeOf<type> {                  \
+    static constexpr int32_t value = number; \
   };
 CYXLA_DATA_TYPE_(float, CYXLA_DT_FLOAT)
 CYXLA_DATA_TYPE_(double, CYXLA_DT_DOUBLE)
@@ -176,10 +179,10 @@ CYXLA_DATA_TYPE_(std::string, CYXLA_DT_STRING)
 
 /* Name of a type in declarations. */
 inline const char *DataTypeName(int32_t dtype) {
-  static const char *const names[] = {"invalid", "float", "double",   "int32",    "uint8",   "int16",
-                                      "int8",    "string", "complex64", "int64",   "bool",    "qint8",
-                                      "quint8",  "qint32", "bfloat16", "qint16",   "quint16", "uint16",
-                                      "complex128", "half", "resource", "variant", "uint32",  "uint64"};
+  static const char *const names[] = {"invalid",    "float",  "double",    "int32",   "uint8",   "int16",
+                                      "int8",       "string", "complex64", "int64",   "bool",    "qint8",
+                                      "quint8",     "qint32", "bfloat16",  "qint16",  "quint16", "uint16",
+                                      "complex128", "half",   "resource",  "variant", "uint32",  "uint64"};
   return dtype >= 0 && dtype < 24 ? names[dtype] : "invalid";
 }
 
@@ -249,8 +252,7 @@ class TensorShape {
 class Tensor {
  public:
   Tensor() = default;
-  explicit Tensor(const cyxla_tensor &t)
-      : data_(const_cast<void *>(t.data)), dtype_(t.dtype), shape_(t.dims, t.rank) {}
+  explicit Tensor(const cyxla_tensor &t) : data_(const_cast<void *>(t.data)), dtype_(t.dtype), shape_(t.dims, t.rank) {}
   Tensor(void *data, int32_t dtype, TensorShape shape) : data_(data), dtype_(dtype), shape_(std::move(shape)) {}
 
   int32_t dtype() const { return dtype_; }
@@ -293,14 +295,14 @@ namespace detail {
 
 template <typename T>
 struct AttrOf;
-#define CYXLA_ATTR_OF_(type, KIND, stored, expression) \
-  template <>                                          \
-  struct AttrOf<type> {                                \
-    static constexpr int32_t kind = KIND;              \
-    static type Read(const void *values, int64_t i) {  \
+#define CYXLA_ATTR_OF_(type, KIND, stored, expression)          \
+  template <>                                                   \
+  struct AttrOf<type> {                                         \
+    static constexpr int32_t kind = KIND;                       \
+    static type Read(const void *values, int64_t i) {           \
       const stored &v = static_cast<const stored *>(values)[i]; \
-      return expression;                               \
-    }                                                  \
+      return expression;                                        \
+    }                                                           \
   };
 CYXLA_ATTR_OF_(int64_t, CYXLA_ATTR_INT, int64_t, v)
 CYXLA_ATTR_OF_(int32_t, CYXLA_ATTR_INT, int64_t, static_cast<int32_t>(v))
@@ -619,8 +621,8 @@ class XlaContext : public Context {
   Status EmitModule(const std::string &text) { return Checked(c_->host->emit_module(c_, text.c_str())); }
   /* See cyxla_emit_call. */
   Status EmitCall(const char *target, cyxla_call function, const std::string &opaque = "", bool side_effect = false) {
-    return Checked(c_->host->emit_call(c_, target, function, opaque.data(), static_cast<int64_t>(opaque.size()),
-                                       side_effect));
+    return Checked(
+        c_->host->emit_call(c_, target, function, opaque.data(), static_cast<int64_t>(opaque.size()), side_effect));
   }
 };
 
@@ -910,7 +912,8 @@ struct Registrar {
   [[maybe_unused]] static const ::cyxla::detail::Registrar CYXLA_CONCAT(cyxla_registrar_, __COUNTER__)
 
 #define CYXLA_REGISTER_OP(name) CYXLA_REGISTRAR_ = ::cyxla::OpBuilder(name, __FILE__, __LINE__)
-#define CYXLA_REGISTER_KERNEL(op, ...) CYXLA_REGISTRAR_ = ::cyxla::KernelBuilder::Of<__VA_ARGS__>(op, __FILE__, __LINE__)
+#define CYXLA_REGISTER_KERNEL(op, ...) \
+  CYXLA_REGISTRAR_ = ::cyxla::KernelBuilder::Of<__VA_ARGS__>(op, __FILE__, __LINE__)
 #define CYXLA_REGISTER_XLA_KERNEL(op) CYXLA_REGISTRAR_ = ::cyxla::XlaKernelBuilder(op, __FILE__, __LINE__)
 
 }  // namespace cyxla

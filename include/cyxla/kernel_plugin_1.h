@@ -1,6 +1,6 @@
-/* Version 1 of the interface of kernels in C, for sources that were written for it; kernel_plugin.h includes this file if
- * CYXLA_KERNEL_ABI is defined as 1. Libraries built with it are still loaded. It cannot be used together with call.h,
- * which has another cyxla_call.
+/* Version 1 of the interface of kernels in C, for sources that were written for it; kernel_plugin.h includes this file
+ * if CYXLA_KERNEL_ABI is defined as 1. Libraries built with it are still loaded. It cannot be used together with
+ * call.h, which has another cyxla_call.
  *
  * A library has a stamp, which is checked before any of its code runs, and a function that returns its contents:
  *
@@ -80,10 +80,10 @@ static inline int64_t cyxla_elements(const cyxla_tensor *tensor) {
   return count;
 }
 
-#define CYXLA_KERNEL_PLUGIN(ops, num_ops, kernels, num_kernels)                                    \
-  CYXLA_EXPORT const cyxla_plugin *cyxla_kernel_plugin(void) {                                     \
-    static const cyxla_plugin plugin = {CYXLA_KERNEL_ABI, num_ops, num_kernels, ops, kernels};     \
-    return &plugin;                                                                                \
+#define CYXLA_KERNEL_PLUGIN(ops, num_ops, kernels, num_kernels)                                \
+  CYXLA_EXPORT const cyxla_plugin *cyxla_kernel_plugin(void) {                                 \
+    static const cyxla_plugin plugin = {CYXLA_KERNEL_ABI, num_ops, num_kernels, ops, kernels}; \
+    return &plugin;                                                                            \
   }
 
 #endif

@@ -63,7 +63,7 @@ class RunContext(NativeContext):
                 raise InvalidArgumentError(f"no shape function gives the shape of output {index}: pass its dimensions")
             return tuple(expected.as_list())
         shape = dims_of(rank, dims)
-        return self._checked_shape(index, shape, expected)
+        return shape if shape == expected.dims else self._checked_shape(index, shape, expected)
 
     def _checked_shape(self, index: int, shape: tuple[int, ...], expected: TensorShape) -> tuple[int, ...]:
         if any(n < 0 for n in shape):

@@ -125,6 +125,7 @@ def test_errors_of_kernels_in_c(world, plugin, label, x, error, text):
     with pytest.raises(error, match=text) as caught:
         run_kernel(made, context(made, np.asarray(x)))
     assert caught.value.node == "probe"
+    assert caught.value.where == "node 'probe' (PluginScale)"
 
 
 def test_limits_hold_for_kernels_in_c(world, plugin):

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from shutil import copy
 from threading import Barrier, Thread
 
 import numpy as np
@@ -289,8 +293,8 @@ def test_errors_of_kernels(mode, error, message, line):
     with pytest.raises(error, match=message) as caught:
         apply_op("CMisuse", mode=mode, name="misused")
     assert caught.value.node == "misused"
-    if line:
-        assert line_of("kernels.c", f"{line} */") in str(caught.value)
+    assert (line_of("kernels.c", f"{line} */") if line else "(CMisuse)") in str(caught.value)
+    assert line or "kernels.c" not in str(caught.value)
     assert ".py" not in str(caught.value)
 
 
@@ -497,3 +501,23 @@ def test_a_library_of_version_2_is_loaded_once(library):
     assert all(result is library for result in results)
     assert library.kernels == 17
     assert [op_def.name for op_def in library.ops][:3] == ["CScaleRows", "CDescribe", "CGet"]
+
+
+def test_libraries_are_found_by_their_folder(library, tmp_path):
+    """With nothing but the variable set, for compiled graphs too."""
+    copy(library.path, tmp_path / "libcyxlakernel_found.so")
+    use = """
+import numpy as np
+import cyxla
+from cyxla.core.framework import apply_op
+graph = cyxla.Graph()
+with graph.as_default():
+    x = graph.placeholder("float", [2])
+    y = apply_op("CPower", x)
+for jit in ("on", "auto", "off"):
+    print(cyxla.Session(graph, jit=jit).run(y, {x: np.float32([2, 3])}))
+"""
+    env = {**os.environ, "CYXLA_KERNEL_PATH": str(tmp_path)}
+    words = [sys.executable, "-c", use]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=600, env=env, check=False)
+    assert (done.stdout, done.stderr) == ("[ 8. 27.]\n" * 3, "")

@@ -68,6 +68,7 @@ class NativeContext:
     def check(self, status: int) -> None:
         """Raise the recorded error, or that of a status."""
         if self.error is None and status != OK:
+            self.struct.file = None  # the last call of the host, which succeeded
             self.record(self.error_of(status))
         if self.error is not None:
             raise self.error

@@ -9,7 +9,7 @@ import numpy as np
 
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
 from cyxla.core.framework.op_kernel_context import OpKernelContext
-from cyxla.errors import InvalidArgumentError, UnimplementedError, from_code
+from cyxla.errors import InvalidArgumentError, OpError, UnimplementedError, from_code
 
 
 class _Tensor(ctypes.Structure):
@@ -101,6 +101,8 @@ class _Host:
         return _Tensor(array.ctypes.data, dims, array.ndim, int(self.ctx.input_dtype(i)))
 
     def _record_error(self, error: Exception) -> int:
+        if isinstance(error, OpError):
+            error.where = error.where or f"node '{self.ctx.op_kernel.name}' ({self.ctx.op_kernel.type_string})"
         self.error = self.error or error
         return _FAILED
 
@@ -145,7 +147,7 @@ class NativeKernel(OpKernel):
         """Call the kernel without the GIL."""
         host = _Host(ctx)
         status = self._compute(ctypes.byref(host.call))
+        if status and host.error is None:
+            host.fail(0, status, f"{self.type_string}: its kernel returned the code {status}".encode())
         if host.error is not None:
             raise host.error
-        if status:
-            raise from_code(status, f"{self.type_string}: its kernel returned the code {status}")

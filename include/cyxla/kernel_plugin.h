@@ -94,6 +94,12 @@ enum cyxla_type {
   CYXLA_DT_UINT64 = 23
 };
 
+/* Bytes of an element; 0 for other types. */
+static inline int64_t cyxla_type_size(int32_t dtype) {
+  static const int8_t sizes[] = {0, 4, 8, 4, 1, 2, 1, 16, 8, 8, 1, 1, 1, 4, 2, 2, 2, 2, 16, 2, 32, 0, 4, 8};
+  return dtype >= 0 && dtype < 24 ? sizes[dtype] : dtype >= 24 && dtype <= 33 ? 1 : 0;
+}
+
 typedef struct cyxla_string {
   const char *data; /* any bytes; a zero follows them */
   int64_t size;

@@ -492,6 +492,18 @@ class OpKernelContext : public Context {
     return Status::OK();
   }
 
+  /* The values of a list, or of one input. */
+  Status input_list(const char *name, std::vector<Tensor> *values) const {
+    values->clear();
+    for (int32_t k = 0; k < c_->node->num_input_args; ++k) {
+      const cyxla_arg &arg = c_->node->input_args[k];
+      if (std::strcmp(arg.name, name) != 0) continue;
+      for (int32_t i = arg.start; i < arg.start + arg.count; ++i) values->push_back(input(i));
+      return Status::OK();
+    }
+    return errors::InvalidArgument("there is no input '", name, "'");
+  }
+
   Status allocate_output(int i, const TensorShape &shape, Tensor *output) {
     return Got(c_->host->allocate_output(c_, i, shape.dims(), shape.dim_sizes().data()), output_type_or_0(i), shape,
                output);

@@ -313,6 +313,8 @@ static int32_t forward(cyxla_context *c) {
   const float *from = (const float *)x->data;
   const int64_t size = x->size;
   float *y = (float *)cyxla_forward_input(c, 0, 0, 1, &size);
+  CYXLA_REQUIRES(c, !y || !cyxla_forward_input(c, 0, 2, 1, &size), CYXLA_INTERNAL, "two outputs share their memory");
+  if (!cyxla_allocate_output(c, 2, 0, NULL)) return CYXLA_FAILED;
   int32_t *reused = (int32_t *)cyxla_allocate_output(c, 1, 0, NULL);
   if (!reused) return CYXLA_FAILED;
   *reused = y != NULL;
@@ -372,6 +374,34 @@ static int32_t repeat(cyxla_context *c) {
   float *y = (float *)cyxla_allocate_output(c, 0, -1, NULL);
   if (!y) return CYXLA_FAILED;
   for (int32_t i = 0; i < *(const int32_t *)c->inputs[1].data; ++i) y[i] = *(const float *)c->inputs[0].data;
+  return CYXLA_OK;
+}
+
+/* ---- Copy: every type of plain data; Lists: arguments that are lists ---- */
+
+static int32_t copy(cyxla_context *c) {
+  const cyxla_tensor *x = &c->inputs[0];
+  void *y = cyxla_allocate_output(c, 0, -1, NULL);
+  if (!y) return CYXLA_FAILED;
+  memcpy(y, x->data, (size_t)(x->size * cyxla_type_size(x->dtype)));
+  return CYXLA_OK;
+}
+
+static int32_t lists(cyxla_context *c) {
+  const cyxla_node *node = c->node;
+  const int32_t xs = cyxla_input_index(c, "xs"), ys = cyxla_input_index(c, "ys");
+  const int32_t sums = cyxla_output_index(c, "sums"), types = cyxla_output_index(c, "types");
+  CYXLA_REQUIRES(c, cyxla_input_index(c, "zs") == -1, CYXLA_INTERNAL, "there is no zs");
+  for (int32_t k = 0; k < node->input_args[0].count; ++k) {
+    float *y = (float *)cyxla_allocate_output(c, sums + k, 0, NULL);
+    if (!y) return CYXLA_FAILED;
+    *y = 0;
+    for (int64_t i = 0; i < c->inputs[xs + k].size; ++i) *y += ((const float *)c->inputs[xs + k].data)[i];
+  }
+  const int64_t count = node->input_args[1].count;
+  int32_t *dtypes = (int32_t *)cyxla_allocate_output(c, types, 1, &count);
+  if (!dtypes) return CYXLA_FAILED;
+  for (int64_t i = 0; i < count; ++i) dtypes[i] = node->input_args[1].is_list ? c->inputs[ys + i].dtype : -1;
   return CYXLA_OK;
 }
 
@@ -542,10 +572,14 @@ static const cyxla_op ops[] = {
      .flags = CYXLA_OP_STATEFUL},
     {.name = "CAccumulatorHandle", .signature = "-> y: resource", .flags = CYXLA_OP_STATEFUL},
     {.name = "CNameOfHandle", .signature = "x: resource -> y: string"},
-    {.name = "CForward", .signature = "x: float -> y: float, reused: int32"},
+    {.name = "CForward", .signature = "x: float -> y: float, reused: int32, other: float"},
     {.name = "CJoin", .signature = "a: string, b: string -> y: string", .shape = cyxla_unchanged_shape},
     {.name = "CFill", .signature = "dims: int32, value: float -> y: float", .shape = fill_shape},
     {.name = "CRepeat", .signature = "x: float, n: int32 -> y: float", .shape = repeat_shape},
+    {.name = "CCopy", .signature = "x: T -> y: T", .attrs = "T: type", .shape = cyxla_unchanged_shape},
+    {.name = "CLists",
+     .signature = "xs: N * float, ys: Ts -> sums: N * float, types: int32",
+     .attrs = "N: int >= 0; Ts: list(type) >= 0"},
     {.name = "CMisuse", .signature = "-> y: float", .attrs = "mode: int", .shape = cyxla_scalar_shape, .flags = CYXLA_OP_STATEFUL},
     {.name = "CAffine", .signature = "x: float -> twice: float, same: float", .attrs = "mode: int = 0", .shape = cyxla_unchanged_shape},
     {.name = "CPower", .signature = "x: float -> y: float", .attrs = "n: int = 3", .shape = cyxla_unchanged_shape},
@@ -566,6 +600,8 @@ static const cyxla_kernel kernels[] = {
     {.op = "CJoin", .device = "CPU", .compute = join},
     {.op = "CFill", .device = "CPU", .compute = fill, .host_memory = "dims"},
     {.op = "CRepeat", .device = "CPU", .compute = repeat},
+    {.op = "CCopy", .device = "CPU", .compute = copy},
+    {.op = "CLists", .device = "CPU", .compute = lists},
     {.op = "CMisuse", .device = "CPU", .compute = misuse},
     {.op = "CAffine", .device = "CPU", .compute = affine},
     {.op = "CPower", .device = "CPU", .compute = power},

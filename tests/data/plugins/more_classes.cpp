@@ -25,6 +25,23 @@ CYXLA_REGISTER_XLA_KERNEL("CxxNegate").Emit([](cyxla::XlaContext *c) { return c-
 
 CYXLA_REGISTER_OP("CxxWords").Input("words: string").Output("y: string").SetShapeFn(cyxla::shape_inference::UnchangedShape);
 
+CYXLA_REGISTER_OP("CxxAddAll").Input("xs: N * double").Output("y: double").Attr("N: int >= 1");
+
+class AddAll : public cyxla::OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(cyxla::OpKernelContext *c) override {
+    std::vector<cyxla::Tensor> xs;
+    cyxla::Tensor y;
+    OP_REQUIRES_OK(c, c->input_list("xs", &xs));
+    OP_REQUIRES_OK(c, c->allocate_output(0, {}, &y));
+    double sum = 0;
+    for (const cyxla::Tensor &x : xs) sum += x.scalar<double>();
+    *y.mutable_data<double>() = sum;
+  }
+};
+CYXLA_REGISTER_KERNEL("CxxAddAll", AddAll).Device("CPU");
+
 class Words : public cyxla::OpKernel {
  public:
   using OpKernel::OpKernel;

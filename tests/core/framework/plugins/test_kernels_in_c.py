@@ -157,6 +157,30 @@ def test_arrays(x, dtype):
     np.testing.assert_array_equal(x, before)
 
 
+PLAIN_TYPES = [t for t in DataType if 0 < t < 100 and not t.numpy.hasobject]
+
+
+@pytest.mark.parametrize("dtype", PLAIN_TYPES, ids=lambda t: t.text)
+@pytest.mark.parametrize("shape", [(), (0,), (2, 3)], ids=str)
+def test_plain_types(dtype, shape):
+    x = np.arange(np.prod(shape)).reshape(shape).astype(dtype.numpy)
+    y = apply_op("CCopy", x, T=dtype)
+    assert (y.dtype, y.shape, y.tobytes()) == (x.dtype, x.shape, x.tobytes())
+
+
+LISTS = [
+    ([floats(3), floats(2, 2)], [np.int32(1), np.array(b"s", object), np.float64(2)], [3.0, 6.0], [3, 7, 2]),
+    ([], [np.int64(1)], [], [9]),
+    ([floats(1)], [], [0.0], []),
+]
+
+
+@pytest.mark.parametrize("xs, ys, sums, types", LISTS, ids=["both", "no xs", "no ys"])
+def test_arguments_that_are_lists(xs, ys, sums, types):
+    found_sums, found_types = apply_op("CLists", xs, ys)
+    assert ([float(v) for v in found_sums], found_types.tolist()) == (sums, types)
+
+
 STRINGS = [
     np.array([b"a", b"", b"\0b\xff"], object),
     np.array([[b"x"], [b"yy"]], object),
@@ -307,11 +331,11 @@ def test_inputs_are_forwarded_in_place_only_if_nobody_else_needs_them():
         fed = graph.placeholder("float", [None], name="fed")
         temporary = fed * np.float32(2)
         shared = fed * np.float32(3)
-        alone, _ = first = apply_op("CForward", temporary)
+        first = apply_op("CForward", temporary)
         of_fed, of_shared = apply_op("CForward", fed), apply_op("CForward", shared)
     x = floats(1000)
     with cyxla.Session(graph, jit="off") as session:
-        y, alone, fed_y, of_fed, shared_y, of_shared, kept = session.run(
+        y, alone, _, fed_y, of_fed, _, shared_y, of_shared, _, kept = session.run(
             [*first, *of_fed, *of_shared, shared], {fed: x}
         )
     assert (int(alone), int(of_fed), int(of_shared)) == (1, 0, 0)
@@ -324,7 +348,7 @@ def test_inputs_are_forwarded_in_place_only_if_nobody_else_needs_them():
 
 def test_arrays_of_eager_calls_are_not_forwarded():
     x = floats(10)
-    _, reused = apply_op("CForward", x)
+    _, reused, _ = apply_op("CForward", x)
     assert not reused
     np.testing.assert_array_equal(x, floats(10))
 
@@ -499,7 +523,7 @@ def test_a_library_of_version_2_is_loaded_once(library):
     for thread in threads:
         thread.join()
     assert all(result is library for result in results)
-    assert library.kernels == 17
+    assert library.kernels == 19
     assert [op_def.name for op_def in library.ops][:3] == ["CScaleRows", "CDescribe", "CGet"]
 
 

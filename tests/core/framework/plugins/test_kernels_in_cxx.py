@@ -42,9 +42,9 @@ def floats(*shape, dtype=np.float32):
 
 def test_all_files_of_a_library_register(library):
     assert [op_def.name for op_def in library.ops] == [
-        "CxxScale", "CxxAttrs", "CxxThrow", "CxxMatch", "CxxLater", "CxxCount", "CxxNegate", "CxxWords",
+        "CxxScale", "CxxAttrs", "CxxThrow", "CxxMatch", "CxxLater", "CxxCount", "CxxNegate", "CxxWords", "CxxAddAll",
     ]  # fmt: skip
-    assert library.kernels == 9
+    assert library.kernels == 10
     assert library.ops[0].summary == "Multiply by a factor."
 
 
@@ -138,6 +138,10 @@ def test_shape_functions(a, b, expected, message):
 def test_strings():
     words = np.array([[b"abc", b""], ["é".encode(), b"\0x"]], object)
     assert apply_op("CxxWords", words).tolist() == [[w[::-1] for w in row] for row in words.tolist()]
+
+
+def test_arguments_that_are_lists():
+    assert apply_op("CxxAddAll", [1.5, 2.0, 3.0]) == 6.5
 
 
 def test_resources(eager):

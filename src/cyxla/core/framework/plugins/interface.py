@@ -6,6 +6,9 @@ import ctypes
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_int32, c_int64, c_uint32, c_void_p
 from typing import Any
 
+from cyxla.core.framework.tensor_shape import MAX_RANK
+from cyxla.errors import InvalidArgumentError
+
 ABI = 2
 FAILED, OK = -1, 0
 
@@ -168,5 +171,13 @@ def text(value: bytes | None) -> str:
 
 
 def dims_of(rank: int, dims: Any) -> tuple[int, ...]:
-    """Return the sizes that C passes; `dims` may be NULL for the rank 0."""
+    """Return the sizes that C passes; `dims` may be NULL for the rank 0.
+
+    Raises
+    ------
+    InvalidArgumentError
+        There are more than 254 dimensions, the limit of TensorFlow.
+    """
+    if rank > MAX_RANK:
+        raise InvalidArgumentError(f"a shape has {rank} dimensions; the limit is {MAX_RANK}")
     return tuple(dims[:rank]) if rank > 0 else ()

@@ -45,6 +45,7 @@ class RunContext(NativeContext):
     def __init__(self, ctx: OpKernelContext, kernel: NativeKernelBase) -> None:
         super().__init__(kernel.node, kernel.state, kernel.row.data)
         self._ctx, self._kernel = ctx, kernel
+        self._forwarded: set[int] = set()  # inputs whose memory is that of an output
         self._resources: list[NativeResource] = []  # those looked up, which must not be destroyed meanwhile
         arrays = [ctx.input(i) for i in range(ctx.num_inputs)]
         types = kernel.input_types
@@ -81,7 +82,8 @@ class RunContext(NativeContext):
             raise UnimplementedError(
                 f"output {index} is {self.output_type(index)}", hint="use cyxla_set_strings or cyxla_set_handle"
             )
-        return int(self._ctx.allocate_output(index, shape).ctypes.data)
+        array = self.memory.keep(self._ctx.allocate_output(index, shape))  # C may have it still after another call
+        return int(array.ctypes.data)
 
     def allocate_temp(self, dtype: int, rank: int, dims: Any) -> int:
         """Allocate memory until the end of the run."""
@@ -94,11 +96,14 @@ class RunContext(NativeContext):
         """Set an output to the memory of an input, if nobody else needs it."""
         dtype = self.input_type(source)
         self.output_type(target)
+        if source in self._forwarded or dtype.numpy.hasobject:
+            return None
         array = self._ctx.forward_input(source, target, None if rank < 0 else dims_of(rank, dims))
-        if array is None or dtype.numpy.hasobject or not array.flags.aligned:
+        if array is None or not array.flags.aligned:
             return None
         self._output_shape(target, array.ndim, array.shape)
         self._ctx.set_output(target, array)
+        self._forwarded.add(source)
         return int(array.ctypes.data)
 
     def set_strings(self, index: int, rank: int, dims: Any, values: Any) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from cyxla.core.framework.attr_value import AttrValue, NameAttrList, TensorValue
 from cyxla.core.framework.declarations.op_def import OpDef
 from cyxla.core.framework.node_def import arg_types, name_ranges
-from cyxla.core.framework.plugins.interface import Arg, Attr, Handle, Node, Shape, String, Tensor
+from cyxla.core.framework.plugins.interface import Arg, Attr, Handle, Node, Shape, String, Tensor, dims_of
 from cyxla.core.framework.resource_mgr import ResourceHandle
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
@@ -174,4 +174,4 @@ def shape_of(rank: int, dims: Any) -> TensorShape:
     InvalidArgumentError
         There are too many dimensions.
     """
-    return TensorShape() if rank < 0 else TensorShape(None if d < 0 else d for d in (dims[:rank] if rank else ()))
+    return TensorShape() if rank < 0 else TensorShape(None if d < 0 else d for d in dims_of(rank, dims))

@@ -275,6 +275,11 @@ static int32_t accumulate(cyxla_context *c) {
   if (strcmp(mode.data, "variable") == 0)
     CYXLA_TRY(cyxla_lookup_resource(c, container.data, name.data, "Var", &found));
   if (strcmp(mode.data, "delete") == 0) CYXLA_TRY(cyxla_delete_resource(c, container.data, name.data, type));
+  if (strcmp(mode.data, "outlive") == 0) { /* the value outlives its name until the end of the call */
+    CYXLA_TRY(cyxla_lookup_resource(c, container.data, name.data, type, &found));
+    CYXLA_TRY(cyxla_delete_resource(c, container.data, name.data, type));
+    found = NULL;
+  }
   if (strcmp(mode.data, "create") == 0) {
     CYXLA_TRY(accumulator_create(c, &x, &found));
     if (cyxla_create_resource(c, container.data, name.data, type, found, accumulator_destroy)) {

@@ -16,11 +16,10 @@ from support.plugins import line_of, loaded
 from support.probes import Registries, context
 
 import cyxla
-from cyxla.core.framework import ResourceMgr, StepContext, apply_op
+from cyxla.core.framework import StepContext, apply_op
 from cyxla.core.framework.attr_value import AttrValue, TensorValue
 from cyxla.core.framework.load_library import load_op_library
 from cyxla.core.framework.op_kernel import run_kernel
-from cyxla.core.framework.plugins.resources import lookup, resource_class
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.core.framework.variable import Var
@@ -458,15 +457,11 @@ def test_handles_of_resources():
 
 
 def test_a_resource_that_is_in_use_is_not_destroyed():
-    """Its manager lets go of it while a kernel has it."""
-    manager = ResourceMgr()
-    destroyed = []
-    manager.create("", "x", resource_class("tests.Held")(17, destroyed.append))
-    held = lookup(manager, "", "x", "tests.Held")
-    manager.clear()
-    assert destroyed == []
-    del held
-    assert destroyed == [17]
+    """A kernel looks it up and deletes it: it is destroyed when the call has ended."""
+    before = alive()
+    accumulate(5)
+    assert accumulate(0, "outlive") == before + 1
+    assert alive() == before
 
 
 # Threads

@@ -7,7 +7,7 @@ DEMO    := build/demo-venv
 WORKERS ?= 2
 TESTS   ?= not slow
 SOURCES := setup.py pyproject.toml $(wildcard src/native/* include/cyxla/abi.h include/cyxla/kernels/* pyx/cyxla/_native/*)
-FORMATTED := include/cyxla/compiler.h $(wildcard include/cyxla/kernels/* include/cyxla/aot/*.[ch] include/cyxla/aot/python/*)
+FORMATTED := include/cyxla/compiler.h $(wildcard include/cyxla/*plugin* include/cyxla/kernels/* include/cyxla/aot/*.[ch] include/cyxla/aot/python/*)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint bench wheel docs fuzz sanitize clean

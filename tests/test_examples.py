@@ -10,8 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import plugins
 
 import cyxla
+from cyxla.core.framework import apply_op, load_op_library
 from cyxla.tools import functions, opcodes, settings
 from cyxla.tools.main import main
 from cyxla.xla.service import register_compiler
@@ -133,6 +135,26 @@ def test_the_plugin_of_the_documents_works():
     assert run.explain() == "evaluated on NumPy"
 
 
+def test_the_libraries_of_the_documents_work(tmp_path):
+    """In C with its XLA kernel, and in C++."""
+    kernels, xla = blocks("docs/plugins.md", "c")
+    assert "NULL, 0)" in kernels
+    head, table = kernels.split("CYXLA_KERNEL_PLUGIN")
+    (tmp_path / "scale.c").write_text(f"{head}{xla}CYXLA_KERNEL_PLUGIN{table.replace('NULL, 0', 'xla_kernels, 1')}")
+    (tmp_path / "power.cpp").write_text(*blocks("docs/plugins.md", "cpp"))
+    load_op_library(plugins.build(tmp_path, tmp_path / "scale.c"))
+    load_op_library(plugins.build(tmp_path, tmp_path / "power.cpp", language="c++"))
+    graph = cyxla.Graph()
+    with graph.as_default():
+        x = graph.placeholder("float", [None])
+        y = apply_op("DocumentedScale", x, factor=3.0)
+        z = apply_op("DocumentedPower", y)
+    value = np.arange(4, dtype=np.float32)
+    for jit, result, expected in (("off", z, 9 * value**2), ("on", y, 3 * value)):
+        with cyxla.Session(graph, jit=jit) as session:
+            np.testing.assert_array_equal(session.run(result, {x: value}), expected)
+
+
 def test_the_architecture_page_lists_every_folder():
     listed = {row[0].strip("`") for row in rows("docs/architecture.md")}
     source = ROOT / "src" / "cyxla"
@@ -211,11 +233,15 @@ def resolve(name):
         return getattr(resolve(module), attribute)
 
 
+HEADERS = [ROOT / "include" / "cyxla" / name for name in ("kernel_plugin.h", "kernel_plugin.hpp", "plugin_stamp.h")]
+MACROS = {name for path in HEADERS for name in re.findall(r"CYXLA_[A-Z_]+", path.read_text())}
+
+
 @pytest.mark.parametrize("path", [p for p in DOCUMENTS if "CHANGELOG" not in p.name], ids=lambda p: p.stem)
 def test_names_and_variables_that_the_pages_mention_exist(path):
     prose = re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)
     entry_points = {"cyxla.backends", "cyxla.kernels"}
     for name in set(re.findall(r"`(cyxla(?:\.\w+)+)(?:\([^`]*\))?`", prose)) - entry_points:
         resolve(name)
-    listed = set(re.findall(r"CYXLA_\w+", settings.markdown()))
+    listed = set(re.findall(r"CYXLA_\w+", settings.markdown())) | MACROS
     assert set(re.findall(r"CYXLA_[A-Z_]+", prose)) <= listed

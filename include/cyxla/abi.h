@@ -8,6 +8,7 @@
 
 #define CYX_ABI_VERSION 1
 
+#ifndef INT64_MAX /* <stdint.h> */
 typedef __INT8_TYPE__ int8_t;
 typedef __INT16_TYPE__ int16_t;
 typedef __INT32_TYPE__ int32_t;
@@ -16,6 +17,7 @@ typedef __UINT8_TYPE__ uint8_t;
 typedef __UINT16_TYPE__ uint16_t;
 typedef __UINT32_TYPE__ uint32_t;
 typedef __UINT64_TYPE__ uint64_t;
+#endif
 
 /* A status is 0 or one of TensorFlow's canonical error codes; cyx_ctx.message then holds the text. */
 typedef int32_t cyx_status;

@@ -1,6 +1,8 @@
 /* Extensions of C11 that kernels use, for gcc and clang.
  *
  * A sequence of blocks separated by blank lines; generated code pastes those that it names.
+ *
+ * Internal: generated code pastes blocks of it; it may change with every version.
  */
 #ifndef CYXLA_COMPILER_H
 #define CYXLA_COMPILER_H

@@ -1,7 +1,16 @@
 /* Complex arithmetic and functions: c64 is computed in double and rounded once, c128 in double.
  *
  * Blocks as in scalar.h. Needs abi.h, scalar.h, math.h.
+ *
+ * Internal: generated code pastes blocks of it; it may change with every version.
  */
+#ifndef CYXLA_COMPLEX_H
+#define CYXLA_COMPLEX_H
+
+#include "math_inverse.h"
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
 
 typedef struct { float re, im; } cyx_c64;
 
@@ -388,3 +397,7 @@ static inline CYX_INLINE cyx_c128 cyx_atanh_c128(cyx_c128 z) {
   const double im = y == y ? (huge ? turn : angle) : y;
   return cyx_c128_of(x == 0 ? z.re : __builtin_copysign(along, z.re), __builtin_copysign(im, z.im));
 }
+
+#pragma GCC diagnostic pop
+
+#endif

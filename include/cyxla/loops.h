@@ -2,9 +2,16 @@
  *
  * A sequence of blocks separated by blank lines, one definition each; generated code pastes the blocks it names and what they need.
  * Needs abi.h for the integer types.
+ *
+ * Internal: generated code pastes blocks of it; it may change with every version.
  */
 #ifndef CYXLA_LOOPS_H
 #define CYXLA_LOOPS_H
+
+#include "scalar.h"
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
 
 /* Copy a block past the caches: full vectors of the target by streaming stores, its ends by plain ones. */
 #if defined(__AVX512F__) && !defined(__clang__)
@@ -101,6 +108,8 @@ typedef float cyx_half_lanes_f32 __attribute__((vector_size(32), aligned(1), may
 
 typedef float cyx_lane_f32 __attribute__((aligned(1), may_alias));
 
+#ifndef __cplusplus /* which does not convert pointers to void by itself */
+
 /* Fold n elements into 64 lanes: element i goes to lane i % 64, for any width of the hardware's vectors. */
 static inline __attribute__((always_inline)) void cyx_lanes_add_f32(float *acc, const void *from, int64_t n) {
   const cyx_lane_f32 *p = from;
@@ -145,6 +154,8 @@ static inline __attribute__((always_inline)) void cyx_lanes_add_f32(float *acc, 
   for (int64_t j = 0; j < n % 64; ++j) acc[j] = acc[j] + p[i + j];
 }
 
+#endif
+
 /* Permute a vector: lane i goes to lane i ^ x. */
 #if defined(__clang__)
 #define CYX_SWAP_F32(v, x) __builtin_shufflevector(v, v, 0 ^ (x), 1 ^ (x), 2 ^ (x), 3 ^ (x), 4 ^ (x), 5 ^ (x), 6 ^ (x), 7 ^ (x), 8 ^ (x), 9 ^ (x), 10 ^ (x), 11 ^ (x), 12 ^ (x), 13 ^ (x), 14 ^ (x), 15 ^ (x))
@@ -162,6 +173,8 @@ static inline __attribute__((always_inline)) float cyx_fold_add_f32(float *acc) 
   a = a + CYX_SWAP_F32(a, 1);
   return a[0];
 }
+
+#ifndef __cplusplus /* which does not convert pointers to void by itself */
 
 /* Fold n elements into 64 lanes: element i goes to lane i % 64, for any width of the hardware's vectors. */
 static inline __attribute__((always_inline)) void cyx_lanes_multiply_f32(float *acc, const void *from, int64_t n) {
@@ -207,6 +220,8 @@ static inline __attribute__((always_inline)) void cyx_lanes_multiply_f32(float *
   for (int64_t j = 0; j < n % 64; ++j) acc[j] = acc[j] * p[i + j];
 }
 
+#endif
+
 static inline __attribute__((always_inline)) float cyx_fold_multiply_f32(float *acc) {
   const cyx_lanes_f32 *v = (const cyx_lanes_f32 *)acc;
   cyx_lanes_f32 a = (v[0] * v[2]) * (v[1] * v[3]);
@@ -223,6 +238,8 @@ typedef double cyx_lanes_f64 __attribute__((vector_size(64), aligned(1), may_ali
 typedef double cyx_half_lanes_f64 __attribute__((vector_size(32), aligned(1), may_alias));
 
 typedef double cyx_lane_f64 __attribute__((aligned(1), may_alias));
+
+#ifndef __cplusplus /* which does not convert pointers to void by itself */
 
 /* Fold n elements into 32 lanes: element i goes to lane i % 32, for any width of the hardware's vectors. */
 static inline __attribute__((always_inline)) void cyx_lanes_add_f64(double *acc, const void *from, int64_t n) {
@@ -268,6 +285,8 @@ static inline __attribute__((always_inline)) void cyx_lanes_add_f64(double *acc,
   for (int64_t j = 0; j < n % 32; ++j) acc[j] = acc[j] + p[i + j];
 }
 
+#endif
+
 /* Permute a vector: lane i goes to lane i ^ x. */
 #if defined(__clang__)
 #define CYX_SWAP_F64(v, x) __builtin_shufflevector(v, v, 0 ^ (x), 1 ^ (x), 2 ^ (x), 3 ^ (x), 4 ^ (x), 5 ^ (x), 6 ^ (x), 7 ^ (x))
@@ -284,6 +303,8 @@ static inline __attribute__((always_inline)) double cyx_fold_add_f64(double *acc
   a = a + CYX_SWAP_F64(a, 1);
   return a[0];
 }
+
+#ifndef __cplusplus /* which does not convert pointers to void by itself */
 
 /* Fold n elements into 32 lanes: element i goes to lane i % 32, for any width of the hardware's vectors. */
 static inline __attribute__((always_inline)) void cyx_lanes_multiply_f64(double *acc, const void *from, int64_t n) {
@@ -329,6 +350,8 @@ static inline __attribute__((always_inline)) void cyx_lanes_multiply_f64(double 
   for (int64_t j = 0; j < n % 32; ++j) acc[j] = acc[j] * p[i + j];
 }
 
+#endif
+
 static inline __attribute__((always_inline)) double cyx_fold_multiply_f64(double *acc) {
   const cyx_lanes_f64 *v = (const cyx_lanes_f64 *)acc;
   cyx_lanes_f64 a = (v[0] * v[2]) * (v[1] * v[3]);
@@ -340,6 +363,8 @@ static inline __attribute__((always_inline)) double cyx_fold_multiply_f64(double
 
 typedef uint8_t cyx_tile_1_item __attribute__((aligned(1), may_alias));
 
+#ifndef __cplusplus /* which does not convert pointers to void by itself */
+
 static inline void cyx_tile_1(void *to, int64_t to_step, const void *from, int64_t step, int64_t rows, int64_t columns) {
   uint8_t *t = to;
   const cyx_tile_1_item *f = from;
@@ -347,7 +372,11 @@ static inline void cyx_tile_1(void *to, int64_t to_step, const void *from, int64
     for (int64_t r = 0; r < rows; ++r) t[r * to_step + k] = f[k * step + r];
 }
 
+#endif
+
 typedef uint16_t cyx_tile_2_item __attribute__((aligned(1), may_alias));
+
+#ifndef __cplusplus /* which does not convert pointers to void by itself */
 
 static inline void cyx_tile_2(void *to, int64_t to_step, const void *from, int64_t step, int64_t rows, int64_t columns) {
   uint16_t *t = to;
@@ -355,6 +384,8 @@ static inline void cyx_tile_2(void *to, int64_t to_step, const void *from, int64
   for (int64_t k = 0; k < columns; ++k)
     for (int64_t r = 0; r < rows; ++r) t[r * to_step + k] = f[k * step + r];
 }
+
+#endif
 
 typedef uint32_t cyx_tile_4_item __attribute__((aligned(1), may_alias));
 
@@ -509,6 +540,8 @@ static inline __attribute__((always_inline)) void cyx_square_4(uint32_t *to, int
 }
 #endif
 
+#ifndef __cplusplus /* which does not convert pointers to void by itself */
+
 /* to[r][k] = from[k][r] for r < rows, k < columns; rows of the target are to_step apart, those of the source step. */
 static inline void cyx_tile_4(void *to, int64_t to_step, const void *from, int64_t step, int64_t rows, int64_t columns) {
   uint32_t *t = to;
@@ -519,6 +552,8 @@ static inline void cyx_tile_4(void *to, int64_t to_step, const void *from, int64
   for (int64_t k = 0; k < columns; ++k)
     for (int64_t r = k < whole_columns ? whole_rows : 0; r < rows; ++r) t[r * to_step + k] = f[k * step + r];
 }
+
+#endif
 
 typedef uint64_t cyx_tile_8_item __attribute__((aligned(1), may_alias));
 
@@ -593,6 +628,8 @@ static inline __attribute__((always_inline)) void cyx_square_8(uint64_t *to, int
 }
 #endif
 
+#ifndef __cplusplus /* which does not convert pointers to void by itself */
+
 /* to[r][k] = from[k][r] for r < rows, k < columns; rows of the target are to_step apart, those of the source step. */
 static inline void cyx_tile_8(void *to, int64_t to_step, const void *from, int64_t step, int64_t rows, int64_t columns) {
   uint64_t *t = to;
@@ -604,9 +641,13 @@ static inline void cyx_tile_8(void *to, int64_t to_step, const void *from, int64
     for (int64_t r = k < whole_columns ? whole_rows : 0; r < rows; ++r) t[r * to_step + k] = f[k * step + r];
 }
 
+#endif
+
 typedef struct { uint64_t a, b; } cyx_tile_16_pair;
 
 typedef cyx_tile_16_pair cyx_tile_16_item __attribute__((aligned(1)));
+
+#ifndef __cplusplus /* which does not convert pointers to void by itself */
 
 static inline void cyx_tile_16(void *to, int64_t to_step, const void *from, int64_t step, int64_t rows, int64_t columns) {
   cyx_tile_16_pair *t = to;
@@ -614,5 +655,9 @@ static inline void cyx_tile_16(void *to, int64_t to_step, const void *from, int6
   for (int64_t k = 0; k < columns; ++k)
     for (int64_t r = 0; r < rows; ++r) t[r * to_step + k] = f[k * step + r];
 }
+
+#endif
+
+#pragma GCC diagnostic pop
 
 #endif

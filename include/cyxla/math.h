@@ -17,10 +17,18 @@
  *   if (slow) for (int i = 0; i < 512; i++) y[i] = cyx_sine_f32_full(x[i]);
  *
  * where cyx_<name>_full(...) takes whichever is right, in one copy for all that call it.
+ *
+ * Internal: generated code pastes blocks of it; it may change with every version.
  */
 /* slow: sine_f32 cosine_f32 tan_f32 sine_f64 cosine_f64 tan_f64 */
 #ifndef CYXLA_MATH_H
 #define CYXLA_MATH_H
+
+#include "abi.h"
+#include "scalar.h"
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
 
 /* Follows `static inline`: at -O2, larger bodies would otherwise remain calls, which are not vectorised. */
 #define CYX_INLINE __attribute__((always_inline))
@@ -955,5 +963,7 @@ static inline CYX_INLINE double cyx_power_f64(double x, double y) {
   t_low = __builtin_fabs(t) < 800.0 ? t_low : 0.0;
   return cyx_power_edges_f64(x, y, cyx_exp_scaled_f64(t, t_low, 0));
 }
+
+#pragma GCC diagnostic pop
 
 #endif

@@ -1,9 +1,16 @@
 /* Inverse circular and hyperbolic functions, roots and remainders; the conventions are those of math.h.
  *
  * The remainder is the one function with branches, and does not vectorise.
+ *
+ * Internal: generated code pastes blocks of it; it may change with every version.
  */
 #ifndef CYXLA_MATH_INVERSE_H
 #define CYXLA_MATH_INVERSE_H
+
+#include "math.h"
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
 
 /* ---- inverse circular functions ---- */
 
@@ -273,5 +280,7 @@ static inline double cyx_remainder_f64(double x, double y) {
   return cyx_remainder_long_f64(x, y);
 #endif
 }
+
+#pragma GCC diagnostic pop
 
 #endif

@@ -3,9 +3,13 @@
  * A sequence of blocks separated by blank lines, one definition each; generated code pastes the blocks it names and what they
  * need. Functions for vector loops have no branches. In registers, f16, bf16 and the f8 family are `float` with an already
  * rounded value. Needs abi.h for the integer types.
+ *
+ * Internal: generated code pastes blocks of it; it may change with every version.
  */
 #ifndef CYXLA_SCALAR_H
 #define CYXLA_SCALAR_H
+
+#include "abi.h"
 
 static inline uint32_t cyx_bits_f32(float x) { uint32_t u; __builtin_memcpy(&u, &x, 4); return u; }
 

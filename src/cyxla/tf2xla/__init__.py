@@ -9,4 +9,10 @@ def _load_kernels() -> None:
     load_kernels()
 
 
-register_loaders(xla_kernels=_load_kernels)
+def _load_plugin_kernels() -> None:
+    from cyxla.tf2xla.plugin_kernels import load_plugin_kernels
+
+    load_plugin_kernels()
+
+
+register_loaders(xla_kernels=_load_kernels, plugin_xla_kernels=_load_plugin_kernels)

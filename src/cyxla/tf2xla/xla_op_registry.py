@@ -18,6 +18,7 @@ from cyxla.core.framework.kernel_def import KernelDef
 from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.loaders import loader
 from cyxla.core.framework.op_kernel import AsyncOpKernel
+from cyxla.core.framework.plugins.xla_kernels import XLA_KERNELS
 from cyxla.core.framework.registration_batch import current_batch, directly, staged_for
 from cyxla.core.framework.types import (
     COMPLEX,
@@ -368,6 +369,9 @@ class XlaOpRegistry:
             with directly():
                 loader()
             self._loader = None
+        if self is XlaOpRegistry._global and XLA_KERNELS.pending:
+            with directly():
+                _load_plugin_kernels()
 
 
 def _withdraw(kernels: KernelRegistry, old: KernelDef | None) -> None:
@@ -426,6 +430,10 @@ def register_xla_backend(
 ) -> None:
     """Register a compilation device; see `XlaOpRegistry.register_backend`."""
     (XlaOpRegistry.global_() if registry is None else registry).register_backend(name, types, op_filter)
+
+
+def _load_plugin_kernels() -> None:
+    loader("plugin_xla_kernels")()
 
 
 def _load_kernels() -> None:

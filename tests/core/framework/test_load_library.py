@@ -1,4 +1,4 @@
-"""Libraries of kernels: a plugin in C is built here, judged, loaded and run."""
+"""Libraries of kernels: a plugin in C, of version 1 of the interface, is built here, judged, loaded and run."""
 
 import logging
 import os
@@ -29,6 +29,7 @@ needs_compiler = pytest.mark.skipif(CC is None, reason="there is no C compiler")
 
 SOURCE = r"""
 #include <stddef.h>
+#define CYXLA_KERNEL_ABI 1
 #include "cyxla/kernel_plugin.h"
 
 CYXLA_KERNEL_STAMP
@@ -124,6 +125,7 @@ def test_errors_of_kernels_in_c(world, plugin, label, x, error, text):
     with pytest.raises(error, match=text) as caught:
         run_kernel(made, context(made, np.asarray(x)))
     assert caught.value.node == "probe"
+    assert caught.value.where == "node 'probe' (PluginScale)"
 
 
 def test_limits_hold_for_kernels_in_c(world, plugin):

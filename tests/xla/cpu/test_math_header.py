@@ -22,6 +22,7 @@ pytestmark = [
 
 INCLUDE = Path(__file__).parents[3] / "include" / "cyxla"
 HEADERS = ("abi.h", "scalar.h", "math.h", "math_inverse.h")
+INCLUDES = "".join(f'#include "{INCLUDE / name}"\n' for name in HEADERS)
 FLAGS = ["-std=gnu11", "-O2", "-fPIC", "-shared", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-w"]
 VECTOR = ["-ftree-vectorize", "-mprefer-vector-width=512"]
 ISA = {
@@ -106,9 +107,7 @@ def loop(name: str, kind: str) -> str:
 
 @cache
 def program() -> str:
-    return "\n".join(
-        [*((INCLUDE / h).read_text() for h in HEADERS), *(loop(n, k) for n in (*ALL, DECAY) for k in CTYPE)]
-    )
+    return "\n".join([INCLUDES, *(loop(n, k) for n in (*ALL, DECAY) for k in CTYPE)])
 
 
 def compile_c(folder: Path, name: str, text: str, flags: list[str], suffix: str = ".so") -> Path:
@@ -392,7 +391,7 @@ def test_remainder_is_exact(functions: Functions, kind: str, data: st.DataObject
 
 @pytest.mark.parametrize("kind", CTYPE)
 def test_is_finite(kind: str, tmp_path: Path) -> None:
-    text = "".join((INCLUDE / h).read_text() for h in HEADERS)
+    text = INCLUDES
     c = CTYPE[kind]
     body = f"for (long i = 0; i < n; ++i) y[i] = cyx_is_finite_{kind}(x[i]);"
     text += f"void finite(const {c} *x, uint8_t *y, long n) {{ {body} }}"

@@ -6,41 +6,33 @@ runs, holds the version of the interface and the required processor features.
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
 import platform
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from importlib import util
 from pathlib import Path
 from threading import get_ident
 from typing import Any
 
-import numpy as np
-
 from cyxla import config
-from cyxla.core.framework.declarations.op import OpRegistry, op
+from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.declarations.op_def import OpDef
-from cyxla.core.framework.kernel_def import Name, as_types
 from cyxla.core.framework.kernel_registry import KernelRegistry
-from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
-from cyxla.core.framework.op_kernel_context import OpKernelContext
+from cyxla.core.framework.plugins import VERSIONS
 from cyxla.core.framework.registration_batch import LOADING, batch, directly
 from cyxla.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
     OpError,
-    UnimplementedError,
-    from_code,
 )
 from cyxla.forking import new_lock
 
 _LOG = logging.getLogger("cyxla.plugins")
-ABI = 1
 PATTERN = "libcyxlakernel*.so"
 UNSAFE = "REALLY_LOAD_UNSAFE_PACKAGES"
 _STAMP = re.compile(rb"cyxla-kernel-plugin abi=(\d+) machine=(\w+) features=([\w.,]*);")
@@ -96,179 +88,12 @@ def why_unsafe(path: Path) -> str:
     if stamp is None:
         return "it has no version stamp: it was not built with cyxla/kernel_plugin.h"
     abi, machine, features = int(stamp[1]), stamp[2].decode(), stamp[3].decode()
-    if abi != ABI:
-        return f"it was built for version {abi} of the interface; this is version {ABI}"
+    if abi not in VERSIONS:
+        return f"it was built for version {abi} of the interface; supported are {' and '.join(map(str, VERSIONS))}"
     if machine != platform.machine():
         return f"it was built for {machine}, this is {platform.machine()}"
     missing_features = [name for name in features.split(",") if name and name not in cpu_features()]
     return f"it needs {', '.join(missing_features)}, which this processor does not support" if missing_features else ""
-
-
-# Kernels in C
-
-
-class _Tensor(ctypes.Structure):
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("dims", ctypes.POINTER(ctypes.c_int64)),
-        ("rank", ctypes.c_int32),
-        ("dtype", ctypes.c_int32),
-    )
-
-
-_ALLOCATE = ctypes.CFUNCTYPE(
-    ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_int64)
-)
-_FAIL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32, ctypes.c_char_p)
-_ATTR_INT = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_int64))
-_ATTR_FLOAT = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_double))
-_FAILED = -1
-
-
-class _Call(ctypes.Structure):
-    _fields_ = (
-        ("inputs", ctypes.POINTER(_Tensor)),
-        ("num_inputs", ctypes.c_int32),
-        ("num_outputs", ctypes.c_int32),
-        ("allocate_output", _ALLOCATE),
-        ("fail", _FAIL),
-        ("attr_int", _ATTR_INT),
-        ("attr_float", _ATTR_FLOAT),
-        ("host", ctypes.c_void_p),
-    )
-
-
-class _Op(ctypes.Structure):
-    _fields_ = tuple((name, ctypes.c_char_p) for name in ("name", "signature", "attrs", "doc"))
-
-
-class _Kernel(ctypes.Structure):
-    _fields_ = (
-        *((name, ctypes.c_char_p) for name in ("op", "device", "types", "label")),
-        ("priority", ctypes.c_int32),
-        ("compute", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(_Call))),
-    )
-
-
-class _Plugin(ctypes.Structure):
-    _fields_ = (
-        ("abi", ctypes.c_int32),
-        ("num_ops", ctypes.c_int32),
-        ("num_kernels", ctypes.c_int32),
-        ("ops", ctypes.POINTER(_Op)),
-        ("kernels", ctypes.POINTER(_Kernel)),
-    )
-
-
-class _Host:
-    """Host side of one kernel call: the callbacks from C."""
-
-    def __init__(self, ctx: OpKernelContext) -> None:
-        self.ctx = ctx
-        self.error: Exception | None = None
-        self.arrays = [self._contiguous_input(i) for i in range(ctx.num_inputs)]
-        self.tensors = (_Tensor * len(self.arrays))(*(self._tensor(i, a) for i, a in enumerate(self.arrays)))
-        self.call = _Call(
-            self.tensors,
-            len(self.arrays),
-            ctx.num_outputs,
-            _ALLOCATE(self.allocate),
-            _FAIL(self.fail),
-            _ATTR_INT(self.attr_int),
-            _ATTR_FLOAT(self.attr_float),
-            None,
-        )
-
-    def _contiguous_input(self, i: int) -> np.ndarray[Any, Any]:
-        array = np.asarray(self.ctx.input(i), order="C")
-        if array.dtype.hasobject:
-            raise UnimplementedError(f"input {i} is {self.ctx.input_dtype(i)}: C kernels support numeric data only")
-        return array
-
-    def _tensor(self, i: int, array: np.ndarray[Any, Any]) -> _Tensor:
-        dims = (ctypes.c_int64 * array.ndim)(*array.shape)
-        return _Tensor(array.ctypes.data, dims, array.ndim, int(self.ctx.input_dtype(i)))
-
-    def _record_error(self, error: Exception) -> int:
-        self.error = self.error or error
-        return _FAILED
-
-    def allocate(self, _call: int, index: int, rank: int, dims: Any) -> int | None:
-        """Allocate the memory of an output."""
-        try:
-            if self.ctx.expected_output_dtype(index).numpy.hasobject:
-                raise UnimplementedError(f"output {index} is not numeric")
-            return self.ctx.allocate_output(index, dims[:rank]).ctypes.data
-        except Exception as error:
-            self._record_error(error)
-            return None
-
-    def fail(self, _call: int, code: int, message: bytes | None) -> int:
-        """Record an error."""
-        return self._record_error(from_code(code, (message or b"").decode(errors="replace")))
-
-    def attr_int(self, _call: int, name: bytes, value: Any) -> int:
-        """Store the value of an integer attribute."""
-        return self._store_attr(name, int, value)
-
-    def attr_float(self, _call: int, name: bytes, value: Any) -> int:
-        """Store the value of a float attribute."""
-        return self._store_attr(name, float, value)
-
-    def _store_attr(self, name: bytes, kind: type, value: Any) -> int:
-        attr_value = self.ctx.op_kernel.attrs.get(name.decode(errors="replace"))
-        if not isinstance(attr_value, kind):  # bools and types are ints
-            return self._record_error(InvalidArgumentError(f"there is no {kind.__name__} attribute '{name.decode()}'"))
-        value[0] = attr_value
-        return 0
-
-
-class NativeKernel(OpKernel):
-    """Kernel of a loaded library."""
-
-    def __init__(self, construction: OpKernelConstruction, compute: Any, library: Any) -> None:
-        super().__init__(construction)
-        self._compute, self._library = compute, library
-
-    def compute(self, ctx: OpKernelContext) -> None:
-        """Call the kernel without the GIL."""
-        host = _Host(ctx)
-        status = self._compute(ctypes.byref(host.call))
-        if host.error is not None:
-            raise host.error
-        if status:
-            raise from_code(status, f"{self.type_string}: its kernel returned the code {status}")
-
-
-def _text(value: bytes | None) -> str:
-    return (value or b"").decode("utf-8", errors="replace")
-
-
-def _split_text(text: bytes | None, separator: str = ";") -> list[str]:
-    return [part.strip() for part in _text(text).split(separator) if part.strip()]
-
-
-def _chain(row: _Kernel) -> Name:
-    chain = Name(_text(row.op)).device(_text(row.device)).label(_text(row.label)).priority(row.priority)
-    for part in _split_text(row.types):
-        attr, _, types = part.partition("=")
-        chain.type_constraint(attr.strip(), as_types([t.strip() for t in types.split(",")]))
-    return chain
-
-
-def _load_native(path: Path, ops: OpRegistry, kernels: KernelRegistry) -> None:
-    try:
-        library = ctypes.CDLL(str(path))
-        entry = library.cyxla_kernel_plugin
-    except (OSError, AttributeError) as error:
-        raise InvalidArgumentError(f"{path} is not a kernel library: {error}") from None
-    entry.restype = ctypes.POINTER(_Plugin)
-    plugin = entry().contents
-    for row in plugin.ops[: plugin.num_ops]:
-        op(_text(row.name), _text(row.signature), *_split_text(row.attrs), doc=_text(row.doc), shape=None, registry=ops)
-    for row in plugin.kernels[: plugin.num_kernels]:
-        factory = partial(NativeKernel, compute=row.compute, library=library)
-        kernels.register(_chain(row).build(), factory, f"{path.name}:{_text(row.op)}")
 
 
 # Loading
@@ -339,7 +164,9 @@ def _load_checked(file: Path, ops: OpRegistry, kernels: KernelRegistry) -> None:
         )
     if reason:
         _LOG.warning("%s is loaded although %s", file, reason)
-    _load_native(file, ops, kernels)
+    from cyxla.core.framework.plugins.library import load_native
+
+    load_native(file, ops, kernels)
 
 
 def _load_python(file: Path, _ops: OpRegistry, _kernels: KernelRegistry) -> None:

@@ -15,6 +15,7 @@ HEADERS = ("compiler.h", "scalar.h", "math.h", "math_inverse.h", "complex.h", "l
 _NAME = re.compile(r"\b(?:cyx|CYX)_\w+")
 _NAME_IN_WORD = re.compile(r"(?:cyx|CYX)_\w+")  # also matches after a prefix; several times as fast
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_INTEGERS = re.compile(r"^#ifndef INT64_MAX.*\n((?:typedef .*\n)+)#endif\n", re.MULTILINE)
 _GUARD = re.compile(r"^#\s*(?:ifndef|define)\s+CYXLA_\w+_H\s*$", re.MULTILINE)
 
 
@@ -66,8 +67,11 @@ def _lengths() -> dict[str, int]:
 
 @cache
 def abi() -> str:
-    """Return the text of ``abi.h``, the interface between generated code and its caller."""
-    return _read("abi.h") + "\n"
+    """Return the text of ``abi.h``, the interface between generated code and its caller.
+
+    Its condition for files that include ``<stdint.h>``, as generated code does not, is left out.
+    """
+    return _INTEGERS.sub(r"\1", _read("abi.h")) + "\n"
 
 
 def _read(header: str) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from cyxla._native.dispatch import begin_trace, end_trace, set_traces
-from cyxla.errors import DTypeError, TraceError
+from cyxla.errors import DTypeError, OpError, TraceError
 from cyxla.forking import call_in_child
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.types import Shape, from_numpy
@@ -114,7 +114,7 @@ class Program:
         Greatest size of a padded array with several run-time dimensions.
     catches : bool
         Whether the user's program may catch the error of a check.
-    raised : list of TraceError
+    raised : list of OpError
         Errors of operations of the user's program that need a value. The program must not swallow them, since it would
         go on as if the value were another.
     outside : object
@@ -137,7 +137,7 @@ class Program:
     window_sizes: set[int] = field(default_factory=set)
     most_padded_bytes: int | None = None
     catches: bool = False
-    raised: list[TraceError] = field(default_factory=list)
+    raised: list[OpError] = field(default_factory=list)
     outside: Any = None
     writes: list[int] = field(default_factory=list)
     prints: bool = False

@@ -47,7 +47,7 @@ class Stacks:
         Raises
         ------
         TraceError
-            Its structure, a shape or a type differs from that of the others, or it shares memory.
+            The structure, a shape or a type differs from that of the others, or arrays share memory.
         """
         leaves, tree = flatten(value)
         if tree != self.elements.tree or not self._have_types(leaves):

@@ -165,7 +165,7 @@ class _Loop:
 
     @cached_property
     def first_mask(self) -> list[XlaOp]:
-        """What follows the leaves in the initial state."""
+        """Return the initial values behind those of the leaves."""
         if self.differs:
             return [_both(self.batcher.mask, self._test(self.batcher, self._state(self._init_ops())))]
         mask = self.batcher.mask

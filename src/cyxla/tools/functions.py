@@ -27,7 +27,9 @@ code of the program is compiled, prebuilt functions run it where possible, with 
   ([control-flow.md](control-flow.md)); numbers among the arguments become static where their values are needed;
 * `cyxla.cond`, `switch`, `while_loop`, `fori_loop`, `scan` and `map`;
 * `cyxla.grad` and `cyxla.value_and_grad` of all of these ([gradients.md](gradients.md));
-* random numbers from an `np.random.Generator` argument or from `cyxla.random`, with streams that differ from NumPy's.
+* random numbers of NumPy's global state (`np.random.normal`, `shuffle`, `seed`, ..), which each run draws from NumPy as
+  the plain function does, and those from an `np.random.Generator` argument or from `cyxla.random`, with streams that
+  differ from NumPy's.
 
 ## Sizes known at run time
 

@@ -175,6 +175,10 @@ class Entry(Compiled):
     def fail(self, code: int, number: int) -> None:
         """Raise the error of a failed run, or ask for a call of the function itself, which may catch the error."""
         error = self.lowered.error(code, number)
+        if self.lowered.program.draws:
+            from cyxla.numpy.custom_calls.global_random import restore_state
+
+            restore_state()
         raise CaughtError(error) if self.lowered.program.catches else error
 
 

@@ -314,8 +314,13 @@ def lower(
         root = values[0] if is_array else xla.tuple_(trace.builder, [*values, *([] if failure is None else [failure])])
     trace.program.outside = None  # it keeps objects alive
     spectra = real_if_zero(arrays) if keep_order else ()
+    module = trace.module(root)
+    if trace.program.draws and failure is None:
+        from cyxla.numpy.custom_calls.global_random import forget_state
+
+        forget_state(module)
     return Lowered(
-        trace.module(root), trace.program, tree, failure is not None, rank0, tuple(input_axes), tuple(layouts), spectra,
+        module, trace.program, tree, failure is not None, rank0, tuple(input_axes), tuple(layouts), spectra,
         writes, effects, NO_GUARDS if outside is None else outside.guards(),
         writes_last and len(writes) == 1 and not effects and not arrays,
     )  # fmt: skip

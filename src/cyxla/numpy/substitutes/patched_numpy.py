@@ -426,7 +426,7 @@ def _patched_class(module: ModuleType) -> type[ModuleType]:
     return type("module", (ModuleType,), {"__module__": "builtins", **pickling, **attributes})
 
 
-# -- random numbers from NumPy's global state: one draw while tracing would serve all runs
+# -- random numbers from NumPy's global state, which runs draw
 
 
 _OF_STATE = ("seed", "get_state", "set_state")
@@ -439,26 +439,25 @@ def _random_functions() -> tuple[dict[str, Any], dict[str, Any]]:
     names = [n for n in dir(np.random) if getattr(getattr(np.random, n), "__self__", None) is state]
     functions = {n: getattr(np.random, n) for n in names}
     functions.update((n, getattr(np.random, n)) for n in ("default_rng", *_OF_STATE))
-    return {
-        name: CallableProxy(function, _refuse_global_random(function)) for name, function in functions.items()
-    }, functions
+    return {name: CallableProxy(function, _draw_globally(function)) for name, function in functions.items()}, functions
 
 
-def _refuse_global_random(original: Callable[..., Any]) -> Callable[..., Any]:
-    is_state = original.__name__ in _OF_STATE
-    why = "runs would not change the state of NumPy" if is_state else "every run would get the same numbers"
-
+def _draw_globally(original: Callable[..., Any]) -> Callable[..., Any]:
     def substitute(*args: Any, **kwargs: Any) -> Any:
         seed = args[0] if args else kwargs.get("seed")
-        if isinstance(seed, TracedArray) and original.__name__ in ("default_rng", "RandomState"):
+        is_generator = original.__name__ == "default_rng"
+        if isinstance(seed, TracedArray) and is_generator:
             seed.__index__()  # names the value that is needed
-        seeded = original.__name__ == "default_rng" and (args or kwargs.get("seed")) not in ((), (None,), None)
+        seeded = is_generator and (args or kwargs.get("seed")) not in ((), (None,), None)
         if seeded or not _called_by_user(original):
             return original(*args, **kwargs)
-        raise UnimplementedError(
-            f"numpy.random.{original.__name__} cannot be traced: {why}",
-            where=user_line(),
-            hint="pass a generator, np.random.default_rng(seed), as an argument, or use cyxla.random",
-        )  # fmt: skip
+        if is_generator:
+            raise UnimplementedError(
+                "numpy.random.default_rng cannot be traced without a seed: every run would get the same numbers",
+                where=user_line(), hint="pass a generator as an argument, or use cyxla.random",
+            )  # fmt: skip
+        from cyxla.numpy.custom_calls.global_random import draw
+
+        return draw(original, args, kwargs)
 
     return substitute

@@ -124,6 +124,10 @@ class Program:
         Number of instructions before each write to an argument; -1 for one in a loop or branch.
     prints : bool
         Whether runs print what the user's program does.
+    draws : bool
+        Whether runs draw random numbers from NumPy's global state.
+    small_draws : int
+        Number of draws of a few numbers.
     iterations : int
         Number of iterations of loops that Python has run while tracing.
     exact_classes : bool
@@ -141,6 +145,8 @@ class Program:
     outside: Any = None
     writes: list[int] = field(default_factory=list)
     prints: bool = False
+    draws: bool = False
+    small_draws: int = 0
     iterations: int = 0
     exact_classes: bool = False
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import ml_dtypes
@@ -163,7 +164,19 @@ def read_attributes(config: str | bytes | None) -> dict[str, Any]:
     InvalidArgumentError
         The text is no dictionary of typed attributes.
     """
-    return _Reader(_text(config)).read()
+    copied: dict[str, Any] = _copy(_read(_text(config)))
+    return copied
+
+
+@lru_cache(maxsize=512)  # each run of a custom call in Python reads them
+def _read(text: str) -> dict[str, Any]:
+    return _Reader(text).read()
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copy(v) for key, v in value.items()}
+    return value.copy() if isinstance(value, np.ndarray) else value
 
 
 class _Reader:

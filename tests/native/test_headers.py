@@ -10,7 +10,7 @@ from support.plugins import compile_strictly
 import cyxla
 
 INCLUDE = Path(cyxla.get_include()) / "cyxla"
-PUBLIC = ("abi.h", "call.h", "kernel_plugin.h", "plugin_stamp.h", "aot/library.h")
+PUBLIC = ("abi.h", "call.h", "call_attributes.h", "kernel_plugin.h", "plugin_stamp.h", "aot/library.h")
 PUBLIC_CXX = (*PUBLIC, "kernel_plugin.hpp", "aot/function.h")
 CASES = [
     *((language, path.name) for path in sorted(INCLUDE.glob("*.h")) for language in ("c", "c++")),

@@ -447,6 +447,8 @@ import os, signal, sys, threading, time
 import numpy as np
 import PACKAGE as package
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background job ignores
+
 def press(seconds):
     threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
 

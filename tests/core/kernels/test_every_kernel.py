@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.kernel_names import ops_with_kernels
 from support.kernel_runs import Attrs, Types, built, fits, flat, op_def, run, samples, types_of
 from support.kernel_samples import ELEMENTWISE, NOT_COMPARED, SAMPLES
 
@@ -13,7 +14,6 @@ from cyxla.core.catalogue import load_catalogue
 from cyxla.core.framework.apply import to_attr_value
 from cyxla.core.framework.attr_value import AttrValue
 from cyxla.core.framework.declarations.op import OpRegistry
-from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.shape_inference import InferenceContext
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
@@ -143,9 +143,7 @@ def lift(value: Any, to: DataType, narrow: DataType) -> Any:
 
 def test_every_function_kernel_has_samples() -> None:
     """Whoever adds a kernel that is a function of its inputs adds a sample."""
-    kernels = KernelRegistry.global_().get_filtered_registered_kernels(lambda k: "XLA" not in k.device_type)
-    ops = {kernel.op for kernel in kernels if "Xla" not in kernel.op}  # those come with the clusters
-    assert not sorted(op for op in ops - {*ELEMENTWISE, *SAMPLES, *ELSEWHERE} if is_function(op))
+    assert not sorted(op for op in ops_with_kernels() - {*ELEMENTWISE, *SAMPLES, *ELSEWHERE} if is_function(op))
 
 
 # Control flow, functions and files: tested where they run.

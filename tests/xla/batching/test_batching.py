@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import random_programs, xla_cases
+from support import random_programs
 from support.batching import batched, check
 
 import cyxla
 from cyxla.errors import UnimplementedError
+from cyxla.testing import cases
 from cyxla.xla.batching import table
 from cyxla.xla.hlo import parse_module
 from cyxla.xla.hlo.opcode import OPCODES
@@ -27,7 +28,7 @@ REFUSALS = ("of a size that differs", "cannot differ by element", "of a token", 
 
 
 def programs():
-    return [pytest.param(case, id=case["id"]) for case in xla_cases.index()]
+    return [pytest.param(case, id=case["id"]) for case in cases.index()]
 
 
 def test_every_opcode_has_a_rule_or_is_known_to_have_none():
@@ -36,8 +37,8 @@ def test_every_opcode_has_a_rule_or_is_known_to_have_none():
 
 @pytest.mark.parametrize("case", programs())
 def test_recorded_programs(case):
-    module = parse_module(xla_cases.read(case["id"] + "/program.hlo").decode())
-    arguments = xla_cases.arrays(case)[0]
+    module = parse_module(cases.read(case["id"] + "/program.hlo").decode())
+    arguments = cases.arrays(case)[0]
     opcodes = {ins.opcode for c in module.computations.values() for ins in c.instructions}
     if opcodes & STATE or any(not isinstance(a, np.ndarray) for a in arguments):
         pytest.skip("tuples as arguments, or numbers that differ from run to run")

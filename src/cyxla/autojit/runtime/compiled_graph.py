@@ -9,7 +9,15 @@ import numpy as np
 
 from cyxla.autojit.devices import compilation_device_of
 from cyxla.autojit.fused_ops.rewrite import specialize
-from cyxla.autojit.runtime.launch import HeldLocks, Program, Variables, describe, describe_variable, value_key
+from cyxla.autojit.runtime.launch import (
+    HeldLocks,
+    Program,
+    Variables,
+    compile_computation,
+    describe,
+    describe_variable,
+    value_key,
+)
 from cyxla.core.framework.gc_pause import without_collections
 from cyxla.core.framework.step.context import StepContext
 from cyxla.core.framework.types import DataType
@@ -125,4 +133,4 @@ class CompiledGraph:
             return None
         if self._client is None:
             self._client = LocalClient(self.platform)
-        return self._client.compile(result.computation)
+        return compile_computation(self._client, result.computation)

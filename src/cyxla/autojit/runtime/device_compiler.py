@@ -23,7 +23,7 @@ from time import perf_counter
 
 from cyxla.autojit.devices import compilation_device_of
 from cyxla.autojit.fused_ops.rewrite import specialize
-from cyxla.autojit.runtime.launch import Program
+from cyxla.autojit.runtime.launch import Program, compile_computation
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.function import FunctionLibraryDefinition
 from cyxla.core.framework.gc_pause import without_collections
@@ -241,7 +241,7 @@ class XlaCompilationCache(ResourceBase):
             return None
         if self._client is None:
             self._client = LocalClient(self.platform)
-        return self._client.compile(result.computation)
+        return compile_computation(self._client, result.computation)
 
     # Counters
 

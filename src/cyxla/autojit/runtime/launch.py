@@ -14,10 +14,13 @@ from cyxla.core.framework.resource_mgr import ResourceHandle, ResourceMgr
 from cyxla.core.framework.tensor_shape import UNKNOWN, TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.core.framework.variable import Var
+from cyxla.errors import UnimplementedError
 from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult, Output
 from cyxla.tf2xla.xla_compiler import argument_for
 from cyxla.tf2xla.xla_resource import ResourceKind
-from cyxla.xla.client import LocalExecutable
+from cyxla.xla.client import LocalClient, LocalExecutable
+from cyxla.xla.hlo.builder import XlaComputation
+from cyxla.xla.hlo.ops.host import HOST_TRANSFERS
 
 Array = np.ndarray[Any, Any]
 
@@ -101,6 +104,23 @@ class HeldLocks:
     def __exit__(self, *_: object) -> None:
         for lock in self._locks:
             lock.release()
+
+
+def compile_computation(client: LocalClient, computation: XlaComputation) -> LocalExecutable:
+    """Compile a computation of a graph.
+
+    Raises
+    ------
+    UnimplementedError
+        It sends to or receives from a host, which a session is not the other end for.
+    """
+    transfers = sorted(computation.opcodes & HOST_TRANSFERS)
+    if transfers:
+        raise UnimplementedError(
+            f"a session is no other end for {', '.join(transfers)}",
+            hint="compile the graph to HLO, and use cyxla.compile(module, feeds=cyxla.Feeds())",
+        )
+    return client.compile(computation)
 
 
 def variable_of(manager: ResourceMgr, handle: Array) -> Var:

@@ -54,6 +54,11 @@ class XlaComputation:
     def __setattr__(self, key: str, value: Any) -> None:
         raise FailedPreconditionError(f"a finished computation cannot be changed: {key}")
 
+    @property
+    def opcodes(self) -> frozenset[str]:
+        """Opcodes of all instructions."""
+        return frozenset(i.opcode for c in self._module.post_order() for i in c.instructions)
+
     def module(self) -> HloModule:
         """Return a new module with the program."""
         return copy_module(self._module)

@@ -105,10 +105,10 @@ class BuildKernels(build_ext):
 def compiled(compiler: list[str], source: Path, flags: tuple[str, ...], state: bytes) -> str:
     """Compile a file into the folder of objects, unless one of the same text, flags, headers and compiler is there.
 
-    CYXLA_OBJECTS names the folder, which several checkouts may share.
+    KERNEL_OBJECTS names the folder, which several checkouts may share.
     """
     command = [*compiler, *flags, "-c", str(source)]
-    folder = Path(os.environ.get("CYXLA_OBJECTS", "build/objects"))
+    folder = Path(os.environ.get("KERNEL_OBJECTS", "build/objects"))
     digest = hashlib.sha256(b"\0".join([" ".join(command).encode(), source.read_bytes(), state])).hexdigest()
     kept, made = folder / f"{digest}.o", source.with_suffix(".o")
     if not kept.exists():

@@ -354,3 +354,13 @@ def test_errors_of_a_trace_alone_fall_back():
     np.testing.assert_array_equal(function(x), x + 1)
     with pytest.raises(ValueError, match="an array of NumPy is needed"):
         cyxla.jit(_only_of_numpy, fallback="error")(x)
+
+
+def test_dtypes_inside_a_function_are_a_reason():
+    def structured(x):
+        pairs = x.view([("a", x.dtype), ("b", x.dtype)])
+        return np.unique(pairs).view(x.dtype)
+
+    f = cyxla.jit(structured, fallback="numpy")
+    with pytest.warns(FallbackWarning, match="cannot be compiled"):
+        np.testing.assert_array_equal(f(np.array([3, 4, 1, 2, 3, 4])), [1, 2, 3, 4])

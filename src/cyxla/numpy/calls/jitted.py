@@ -281,7 +281,7 @@ class Jitted(Dispatcher, Generic[P, R]):
                 raise UnsupportedArgument(error) from error
             try:
                 return call, self._entry(call)
-            except (TraceError, UnimplementedError) as error:
+            except (DTypeError, TraceError, UnimplementedError) as error:
                 if not self._becomes_static(call, getattr(error, "needed", None)):
                     return call, self._plain_entry(call, error)
 

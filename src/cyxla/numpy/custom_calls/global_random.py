@@ -120,8 +120,8 @@ def _call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Arra
     """Emit a call, whose arguments that are numbers and arrays are operands."""
     _prepare(name, result.size)
     operands: list[Any] = []
-    template = [_describe(v, operands) for v in args]
-    named = {k: _describe(v, operands) for k, v in kwargs.items()}
+    template = [_describe(name, v, operands) for v in args]
+    named = {k: _describe(name, v, operands) for k, v in kwargs.items()}
     drawn: TracedArray = _numpy_random()(
         *operands, function=name, positional=" ".join(template), named=" ".join(f"{k}={v}" for k, v in named.items()),
         shape=np.array(result.shape, np.int64), result=from_numpy(result.dtype).name.lower(),
@@ -152,16 +152,18 @@ def _outermost() -> Trace:
     return trace
 
 
-def _describe(value: Any, operands: list[Any]) -> str:
+def _describe(name: str, value: Any, operands: list[Any]) -> str:
     """Return the text of an argument: a name for None, a bool or a dtype, ``@`` and the rank for an operand."""
     if value is None or isinstance(value, bool):
         return str(value)
     if isinstance(value, (type, np.dtype)) or (isinstance(value, str) and _is_dtype(value)):
         return f"dtype:{np.dtype(value).str}"
+    if isinstance(value, range):
+        value = list(value)
     if isinstance(value, (list, tuple)) and not len(value):
         return "()"
     if not isinstance(value, (TracedArray, np.ndarray, np.generic, int, float, list, tuple)):
-        raise _refusal("function", f"an argument is a {type(value).__name__}")
+        raise _refusal(name, f"an argument is a {type(value).__name__}")
     operands.append(value)
     return "sequence" if isinstance(value, (list, tuple)) else "operand"
 

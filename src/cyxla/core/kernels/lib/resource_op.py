@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from itertools import count
 from typing import Any, ClassVar
 
@@ -18,7 +19,7 @@ _NUMBERS = count()
 _CONTAINER = re.compile(r"(?:[A-Za-z0-9.][A-Za-z0-9_.\-/]*)?")
 
 
-class ResourceOp(OpKernel):
+class ResourceOp(OpKernel, ABC):
     """Kernel that creates a resource unless it exists, and outputs its handle, which may be a reference to strings.
 
     Subclasses name the class of the resource, create it, and check that an existing one is as the node declares.
@@ -39,9 +40,9 @@ class ResourceOp(OpKernel):
         self.resource_name = shared_name or f"_{next(_NUMBERS)}_{self.name}"
         self._verified: Any = None
 
+    @abstractmethod
     def create(self) -> Any:
         """Create the resource."""
-        raise NotImplementedError
 
     def verify(self, resource: Any) -> None:
         """Raise InvalidArgumentError unless an existing resource is as the node declares."""

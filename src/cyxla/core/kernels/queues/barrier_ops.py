@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -59,7 +60,7 @@ def _text(items: Sequence[Any]) -> str:
     return ", ".join(map(str, items))
 
 
-class BarrierKernel(AsyncOpKernel):
+class BarrierKernel(AsyncOpKernel, ABC):
     """Base class of the kernels that may wait for a barrier."""
 
     def compute_async(self, ctx: OpKernelContext, done: Done) -> None:
@@ -75,9 +76,9 @@ class BarrierKernel(AsyncOpKernel):
 
         self.start_on(resource_of(ctx, Barrier), ctx, finish)
 
+    @abstractmethod
     def start_on(self, barrier: Barrier, ctx: OpKernelContext, finish: Any) -> None:
         """Start the operation; `finish` takes an error or None, and values."""
-        raise NotImplementedError
 
 
 @kernel("BarrierInsertMany")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -189,7 +190,7 @@ def fake_queue(ctx: OpKernelContext) -> None:
 # Operations that wait
 
 
-class QueueKernel(AsyncOpKernel):
+class QueueKernel(AsyncOpKernel, ABC):
     """Base class of the kernels that wait for a queue."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
@@ -200,9 +201,9 @@ class QueueKernel(AsyncOpKernel):
         """Look up the queue and start the operation."""
         self.start_on(resource_of(ctx, Queue), ctx, done)
 
+    @abstractmethod
     def start_on(self, queue: Queue, ctx: OpKernelContext, done: Done) -> None:
         """Start the operation on the queue."""
-        raise NotImplementedError
 
     def added(self, ctx: OpKernelContext, done: Done) -> Callable[[OpError | None], None]:
         """Return the callback of an operation without results."""

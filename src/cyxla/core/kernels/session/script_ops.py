@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,7 +34,7 @@ _ERRORS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], type
 )
 
 
-class PyFunctionOp(OpKernel):
+class PyFunctionOp(OpKernel, ABC):
     """Base class of the kernels that call a Python function."""
 
     is_expensive = True
@@ -68,9 +69,9 @@ class PyFunctionOp(OpKernel):
         value.flags.writeable = False
         return value
 
+    @abstractmethod
     def convert(self, result: Any) -> list[Array]:
         """Return the results of the function as arrays that nobody else holds."""
-        raise NotImplementedError
 
 
 @kernel(("PyFunc", "PyFuncStateless"))

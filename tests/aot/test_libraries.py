@@ -270,6 +270,32 @@ def test_a_long_run_is_cancelled(tmp_path, threads):
     assert (library.error_code, library.error_msg) == (CancelledError.number, "the call was cancelled")
 
 
+@pytest.mark.parametrize("threads", ["none", "pthreads"])
+@pytest.mark.parametrize("parallel", [False, True])
+def test_a_run_ends_when_a_poll_says_so(tmp_path, threads, parallel):
+    def forever(x):
+        while x[0] < 1:
+            x = x * 0.5
+        return x
+
+    def many_tasks(x):
+        return np.tanh(np.exp(np.sin(x)))
+
+    size = 2_000_000 if parallel else 1000
+    library = shared(tmp_path, many_tasks if parallel else forever, ((size,), float), threads=threads)
+    library.set_arg_data(0, np.zeros(size))
+    asked, answers = [], [0, 0, 5]
+    poll = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(
+        lambda host: asked.append((host, threading.get_ident())) or answers[min(len(asked) - 1, 2)]
+    )
+    assert not library.run(Run(poll=ctypes.cast(poll, ctypes.c_void_p), host=7))
+    assert (library.error_code, library.error_msg) == (CancelledError.number, "the call was cancelled")
+    assert set(asked) == {(7, threading.get_ident())}
+    answers[:] = [0, 0, 0]
+    if parallel:
+        assert library.run(Run(poll=ctypes.cast(poll, ctypes.c_void_p), host=7))
+
+
 def test_calls_from_many_threads(tmp_path):
     function, x = HEAVY
     library = shared(tmp_path, function, x, threads="pthreads")

@@ -33,9 +33,13 @@ int32_t CYX_AOT(fail)(const cyx_aot_run *run, int32_t code, const char *text, in
   return code;
 }
 
+static cyx_status cancelled(const cyx_aot_run *run) {
+  return CYX_AOT(fail)(run, CYX_CANCELLED, "the call was cancelled", 0);
+}
+
 static cyx_status poll(const cyx_ctx *ctx) {
   const cyx_aot_run *run = ((const cyx_aot_context *)ctx)->run;
-  return run->cancel && *run->cancel ? CYX_AOT(fail)(run, CYX_CANCELLED, "the call was cancelled", 0) : CYX_OK;
+  return (run->cancel && *run->cancel) || (run->poll && run->poll(run->host)) ? cancelled(run) : CYX_OK;
 }
 
 /* --- loops over tasks --- */
@@ -52,16 +56,21 @@ static void set_failed(cyx_aot_loop *loop, int64_t task, cyx_status status) {
   __atomic_store_n(&loop->lock, 0, __ATOMIC_RELEASE);
 }
 
-static void run_task(cyx_aot_loop *loop, int64_t task) {
+static int is_cancelled(const cyx_aot_loop *loop, const cyx_aot_run *call) {
+  return (loop->cancel && *loop->cancel) || (call && call->poll && call->poll(call->host));
+}
+
+static void run_task(cyx_aot_loop *loop, int64_t task, const cyx_aot_run *call) {
   if (task > __atomic_load_n(&loop->failed, __ATOMIC_RELAXED)) return;
-  const cyx_status s = loop->cancel && *loop->cancel ? CYX_CANCELLED : loop->kernel(loop->bufs, task, task + 1);
+  const cyx_status s = is_cancelled(loop, call) ? CYX_CANCELLED : loop->kernel(loop->bufs, task, task + 1);
   if (s) set_failed(loop, task, s);
 }
 
-void CYX_AOT(work)(cyx_aot_loop *loop) {
+void CYX_AOT(work)(cyx_aot_loop *loop, const cyx_aot_run *call) {
   const int outer = is_inside;
   is_inside = 1;
-  for (int64_t task; (task = __atomic_fetch_add(&loop->next, 1, __ATOMIC_RELAXED)) < loop->tasks;) run_task(loop, task);
+  for (int64_t task; (task = __atomic_fetch_add(&loop->next, 1, __ATOMIC_RELAXED)) < loop->tasks;)
+    run_task(loop, task, call);
   is_inside = outer;
 }
 
@@ -69,7 +78,7 @@ void CYX_AOT(work)(cyx_aot_loop *loop) {
 static void host_task(void *data, int64_t task) {
   const int outer = is_inside;
   is_inside = 1;
-  run_task(data, task);
+  run_task(data, task, NULL);
   is_inside = outer;
 }
 
@@ -77,13 +86,13 @@ static cyx_status parallel_for(const cyx_ctx *ctx, cyx_kernel kernel, void *cons
   const cyx_aot_run *run = ((const cyx_aot_context *)ctx)->run;
   cyx_aot_loop loop = {kernel, bufs, tasks, run->cancel, 0, INT64_MAX, CYX_OK, 0};
   if (tasks < 2 || is_inside) {
-    CYX_AOT(work)(&loop);
+    CYX_AOT(work)(&loop, run);
   } else if (run->parallel) {
     run->parallel(run->host, host_task, &loop, tasks);
   } else {
-    CYX_AOT(run_loop)(&loop, run->threads);
+    CYX_AOT(run_loop)(&loop, run);
   }
-  return loop.status == CYX_CANCELLED ? poll(ctx) : loop.status;
+  return loop.status == CYX_CANCELLED ? cancelled(run) : loop.status;
 }
 
 /* --- calls --- */

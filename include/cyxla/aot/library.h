@@ -50,6 +50,8 @@ typedef struct cyx_aot_run {
   /* The host's own threads: run task(data, k) for 0 <= k < tasks, return when all are done; or NULL. */
   void (*parallel)(void *host, void (*task)(void *data, int64_t k), void *data, int64_t tasks);
   void *host;
+  /* Asked now and then by the thread of the call, which ends as by `cancel` unless the answer is 0; or NULL. */
+  int32_t (*poll)(void *host);
 } cyx_aot_run;
 
 typedef struct {

@@ -59,11 +59,11 @@ const char *CYX_AOT(constants)(void);
 int32_t CYX_AOT(call)(const cyx_aot_program *program, const void *const *args, void *const *results,
                       const cyx_aot_run *run);
 
-/* Run all tasks of a loop on this thread and on those of the pool. */
-void CYX_AOT(run_loop)(cyx_aot_loop *loop, int32_t threads);
+/* Run all tasks of a loop of a call on this thread and on those of the pool. */
+void CYX_AOT(run_loop)(cyx_aot_loop *loop, const cyx_aot_run *call);
 
-/* Run tasks of a loop until none is left. */
-void CYX_AOT(work)(cyx_aot_loop *loop);
+/* Run tasks of a loop until none is left; the thread of the call gives its options, others give NULL. */
+void CYX_AOT(work)(cyx_aot_loop *loop, const cyx_aot_run *call);
 
 /* Write a message into a run's buffer, if it has one, with a number in place of %n; return the code. */
 int32_t CYX_AOT(fail)(const cyx_aot_run *run, int32_t code, const char *text, int64_t number);

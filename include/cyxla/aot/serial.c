@@ -1,7 +1,4 @@
 /* Loops over tasks in a library without threads of its own. */
 #include "runtime.h"
 
-void CYX_AOT(run_loop)(cyx_aot_loop *loop, int32_t threads) {
-  (void)threads;
-  CYX_AOT(work)(loop);
-}
+void CYX_AOT(run_loop)(cyx_aot_loop *loop, const cyx_aot_run *call) { CYX_AOT(work)(loop, call); }

@@ -36,7 +36,7 @@ static void *serve(void *unused) {
     --seats;
     ++busy;
     pthread_mutex_unlock(&lock);
-    CYX_AOT(work)(loop);
+    CYX_AOT(work)(loop, NULL);
     pthread_mutex_lock(&lock);
     if (!--busy) pthread_cond_signal(&ended);
   }
@@ -68,9 +68,9 @@ static int32_t processors(void) {
   return sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
 }
 
-void CYX_AOT(run_loop)(cyx_aot_loop *loop, int32_t threads) {
+void CYX_AOT(run_loop)(cyx_aot_loop *loop, const cyx_aot_run *call) {
   static int32_t all; /* processors, 0 while unknown */
-  int32_t count = threads;
+  int32_t count = call->threads;
   if (count <= 0) {
     count = __atomic_load_n(&all, __ATOMIC_RELAXED);
     if (!count) __atomic_store_n(&all, count = processors(), __ATOMIC_RELAXED);
@@ -78,7 +78,7 @@ void CYX_AOT(run_loop)(cyx_aot_loop *loop, int32_t threads) {
   if (count > loop->tasks) count = (int32_t)loop->tasks;
   if (count > MAX_THREADS) count = MAX_THREADS;
   if (count < 2 || pthread_mutex_trylock(&in_use)) {
-    CYX_AOT(work)(loop);
+    CYX_AOT(work)(loop, call);
     return;
   }
   pthread_mutex_lock(&lock);
@@ -88,7 +88,7 @@ void CYX_AOT(run_loop)(cyx_aot_loop *loop, int32_t threads) {
   __atomic_store_n(&generation, generation + 1, __ATOMIC_RELAXED);
   pthread_cond_broadcast(&begun);
   pthread_mutex_unlock(&lock);
-  CYX_AOT(work)(loop);
+  CYX_AOT(work)(loop, call);
   pthread_mutex_lock(&lock);
   current = NULL;
   seats = 0;

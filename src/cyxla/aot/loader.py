@@ -38,7 +38,7 @@ class Run(ctypes.Structure):
     _fields_ = (
         ("size", ctypes.c_uint32), ("threads", ctypes.c_int32), ("temp", ctypes.c_void_p),
         ("message", ctypes.c_void_p), ("cancel", ctypes.c_void_p), ("parallel", ctypes.c_void_p),
-        ("host", ctypes.c_void_p),
+        ("host", ctypes.c_void_p), ("poll", ctypes.c_void_p),
     )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 /* Runs of programs: temporaries, Python's lock, interrupts. */
-#include <signal.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "function.h"
@@ -12,14 +12,34 @@ static void *take_temporaries(Function *f, int64_t bytes) {
 
 static void give_temporaries(Function *f, void *temp) { free(__atomic_exchange_n(&f->temp, temp, __ATOMIC_ACQ_REL)); }
 
-/* --- interrupts: while the main thread runs a program, a signal cancels it as well as telling Python --- */
+/* --- interrupts: a program that the main thread runs looks for signals now and then --- */
 
-static volatile int32_t is_interrupted;
-static struct sigaction python_action; /* of the signal while a program runs */
+#define SIGNALS_NS 20000000 /* time between two looks, each of which takes Python's lock */
 
-static void on_interrupt(int number) {
-  is_interrupted = 1;
-  python_action.sa_handler(number);
+/* State of a run without Python's lock. */
+typedef struct {
+  PyThreadState *thread;
+  int64_t next; /* time of the next look for signals; 0 before the first poll */
+} Unlocked;
+
+static int64_t coarse_clock(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now); /* takes a few ns; exact to a few ms */
+  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* Run the handlers of signals; return true if one raised. */
+static int32_t check_signals(void *host) {
+  Unlocked *run = host;
+  const int64_t now = coarse_clock();
+  if (now < run->next) return 0;
+  const int is_first = !run->next;
+  run->next = now + SIGNALS_NS;
+  if (is_first) return 0;
+  PyEval_RestoreThread(run->thread);
+  const int32_t raised = PyErr_CheckSignals() != 0;
+  run->thread = PyEval_SaveThread();
+  return raised;
 }
 
 static int is_main_thread(void) {
@@ -28,31 +48,17 @@ static int is_main_thread(void) {
   return known > 0;
 }
 
-/* Take the signal over; return false if Python does not handle it. */
-static int begin_interrupts(void) {
-  const struct sigaction own = {.sa_handler = on_interrupt, .sa_flags = SA_ONSTACK};
-  is_interrupted = 0;
-  if (sigaction(SIGINT, &own, &python_action)) return 0;
-  if (python_action.sa_handler != SIG_DFL && python_action.sa_handler != SIG_IGN) return 1;
-  sigaction(SIGINT, &python_action, NULL);
-  return 0;
-}
-
 static int32_t run_unlocked(const Function *f, const Call *call, cyx_aot_run *run) {
-  int32_t status;
-  Py_BEGIN_ALLOW_THREADS status = f->run(call->data, call->result_data, run);
-  Py_END_ALLOW_THREADS return status;
+  Unlocked state = {PyEval_SaveThread(), 0};
+  run->host = &state;
+  const int32_t status = f->run(call->data, call->result_data, run);
+  PyEval_RestoreThread(state.thread);
+  return status;
 }
 
-/* Run a program that an interrupt ends, unless its handler returns: then the program runs again. */
+/* Run a program whose length is unknown: an interrupt ends it unless its handler returns. */
 static int32_t run_interruptible(const Function *f, const Call *call, cyx_aot_run *run) {
-  while (is_main_thread() && begin_interrupts()) {
-    run->cancel = &is_interrupted;
-    const int32_t status = run_unlocked(f, call, run);
-    sigaction(SIGINT, &python_action, NULL);
-    if (status != CYX_CANCELLED || PyErr_CheckSignals()) return status;
-  }
-  run->cancel = NULL;
+  if (is_main_thread()) run->poll = check_signals;
   return run_unlocked(f, call, run);
 }
 

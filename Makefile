@@ -10,7 +10,7 @@ SOURCES := setup.py pyproject.toml $(wildcard src/native/* include/cyxla/abi.h i
 FORMATTED := include/cyxla/compiler.h $(wildcard include/cyxla/*plugin* include/cyxla/kernels/* include/cyxla/aot/*.[ch] include/cyxla/aot/python/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench wheel docs fuzz sanitize clean
+.PHONY: help demo test lint style types contracts docstrings bench wheel docs fuzz sanitize clean
 
 help:  ## list the verbs
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1\t\2/' | expand -t 16
@@ -24,13 +24,21 @@ demo: wheel  ## build the wheel, install it into a fresh environment, run progra
 test: $(VENV)/built  ## pass the tests; TESTS="slow or not slow" for all of them
 	$(BIN)/python -m pytest -n $(WORKERS) -q -m "$(TESTS)"
 
-lint: $(VENV)/built $(VENV)/lint  ## style, types, imports between parts, language of docstrings
+lint: style types contracts docstrings  ## style, types, imports between parts, language of docstrings; also each alone
+
+style: $(VENV)/lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
-	$(BIN)/python .ci/docstrings.py
 	$(BIN)/clang-format --dry-run -Werror $(FORMATTED)
+
+types: $(VENV)/lint
+	$(BIN)/mypy
+
+contracts: $(VENV)/lint
+	$(BIN)/lint-imports
+
+docstrings: $(VENV)/lint
+	$(BIN)/python .ci/docstrings.py
 
 bench: $(VENV)/built  ## time what the files of bench/ claim
 	$(BIN)/python -m pytest bench -q --benchmark-only -p no:cacheprovider -p no:xdist
@@ -63,7 +71,7 @@ $(VENV)/built: $(BIN)/python $(SOURCES)
 	$(BIN)/pip install --quiet --editable '.[test,cli]'
 	touch $@
 
-$(VENV)/lint: $(BIN)/python Makefile
+$(VENV)/lint: $(BIN)/python Makefile | $(VENV)/built
 	$(BIN)/pip install --quiet ruff mypy import-linter clang-format==14.0.6
 	touch $@
 

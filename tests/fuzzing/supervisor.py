@@ -198,7 +198,7 @@ def hunt(
 
 
 def _hunt(worker: Worker, tally: Tally, index: int, last: int | None, seconds: float) -> None:
-    began, size, life = time.monotonic(), 8, 0
+    began, size, life = time.monotonic(), 1, 0
     while (last is None or index < last) and time.monotonic() < began + seconds:
         stop = index + size if last is None else min(last, index + size)
         started = time.monotonic()

@@ -374,6 +374,7 @@ for PLATFORM in ("interpreter", "cpu"):
 """
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("name", RECIPES)
 def test_programs_use_the_additions_of_a_recipe(name, copy):
     environment = {**os.environ, "PYTHONPATH": str(copy / "src"), "CYXLA_CACHE_DIR": str(copy / "cache")}

@@ -168,9 +168,13 @@ class HloParseError(InvalidArgumentError):
 class RecompileWarning(UserWarning):
     """A function that is recompiled repeatedly, because the signature of an argument keeps changing."""
 
+    may_fall_back = False  # where warnings are errors
+
 
 class LongTraceWarning(UserWarning):
     """A loop was unrolled while it was traced, and made many operations."""
+
+    may_fall_back = False  # where warnings are errors
 
 
 class FallbackWarning(UserWarning):

@@ -40,7 +40,7 @@ def results(made, session, seed):
     return found
 
 
-@pytest.mark.slow_after(2)
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("start", range(0, GRAPHS, TOGETHER))
 def test_clusters_change_nothing(start):
     """Graphs with branches, loops, functions and variables; clusters are acyclic."""

@@ -113,6 +113,7 @@ def test_numpy_satisfies_nearly_all_statements():
         assert len(deviations) <= KNOWN_DEVIATIONS.get(name, 0), deviations
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize("kind", [np.complex64, np.complex128])
 @pytest.mark.parametrize("name", statements())

@@ -67,6 +67,7 @@ def test_functions_of_special_values(monkeypatch, subject, kind, platform, tier)
     check(UNARY[subject], [POINTS.astype(kind)], platform)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("platform, tier", WHERE)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("subject", BINARY)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cyxla
-from cyxla.errors import FallbackWarning, TraceError, UnimplementedError
+from cyxla.errors import FallbackWarning, RecompileWarning, TraceError, UnimplementedError
 
 H = np.zeros(3)
 TOTAL = 0.0
@@ -364,3 +364,12 @@ def test_dtypes_inside_a_function_are_a_reason():
     f = cyxla.jit(structured, fallback="numpy")
     with pytest.warns(FallbackWarning, match="cannot be compiled"):
         np.testing.assert_array_equal(f(np.array([3, 4, 1, 2, 3, 4])), [1, 2, 3, 4])
+
+
+def test_warnings_that_are_errors_are_raised():
+    jitted = cyxla.jit(lambda x: x + 1, sizes="exact", platform="interpreter")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RecompileWarning, match="argument x changes"):
+            for n in range(1, 100):
+                jitted(np.ones(n))

@@ -58,6 +58,7 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("platform", [None, "interpreter", "cpu"])
 def test_jvp_and_jacobian_against_differences(name, platform):

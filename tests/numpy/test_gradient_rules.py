@@ -368,6 +368,7 @@ def compiled(function):
     return jit(function, platform="interpreter")
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("name", CASES)
 def test_derivative(name):
     function, *args = CASES[name]
@@ -397,6 +398,7 @@ def test_derivative_on_branch_cuts(function):
 TWICE = [n for n in CASES if not n.startswith(("sign-", "constant", "conv-groups"))]
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("name", TWICE)
 def test_derivative_of_the_derivative(name):
     """Tested along one direction, since single elements are tested above."""

@@ -197,6 +197,7 @@ def test_lists_of_traced_values_are_arrays_to_functions(name):
     assert_same(jit(LISTS[name])(x), LISTS[name](x))
 
 
+@pytest.mark.slow_but_every(3)
 @PLATFORMS
 @pytest.mark.parametrize("number", [2, 2.5, 1j, True, -(2**63), 2**63 - 1])
 @pytest.mark.parametrize("letter", "?bfdFq")

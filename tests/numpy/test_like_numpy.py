@@ -184,6 +184,7 @@ SAME = {
 }  # fmt: skip
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("call, arrays", SAME.values(), ids=SAME)
 def test_result_equals_numpys(call, arrays, platform):

@@ -81,6 +81,7 @@ PROGRAMS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("platform", ["cpu", "interpreter"])
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_run_prints(capsys, platform, program):

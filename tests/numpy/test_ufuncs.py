@@ -51,6 +51,7 @@ def test_every_ufunc_has_a_row():
     assert [f.__name__ for f in UFUNCS if find(f) is None] == []
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda f: f.__name__)
 def test_dtypes_equal_numpys(ufunc):
     """For all pairs of dtypes, results have NumPy's dtypes, or both raise TypeError."""

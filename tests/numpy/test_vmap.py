@@ -37,7 +37,7 @@ def check(function, *arrays, platform="interpreter", rtol=1e-13):
         np.testing.assert_allclose(g, w, rtol, 1e-15)
 
 
-@pytest.mark.slow_but_every(4)
+@pytest.mark.slow_but_every(9)
 @pytest.mark.parametrize("row", ROWS)
 def test_functions_of_numpy(row, request):
     """Compare with the compiled function of one element, which other tests compare with NumPy."""
@@ -137,6 +137,7 @@ def _assigned(x, i):
     return y
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 def test_against_a_loop(name, platform):

@@ -55,6 +55,7 @@ def kinds(value):
     return {k: kinds(v) for k, v in value.items()} if isinstance(value, dict) else type(value)
 
 
+@pytest.mark.slow_but_every(3)
 @PLATFORMS
 @pytest.mark.parametrize("name", CASES)
 def test_results_are_of_the_types_that_numpy_gives(name, platform):

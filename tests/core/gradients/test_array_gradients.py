@@ -158,6 +158,7 @@ SPECIAL = [
 ]
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("case", [*ARRAYS, *DIAGONALS, *SLICES, *PICKS, *PRODUCTS, *SPECIAL], ids=str)
 def test_gradient_is_the_slope(case):
     check_gradient(case)

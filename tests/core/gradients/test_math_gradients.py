@@ -68,6 +68,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_gradient_is_the_slope(case):
     check_gradient(case)

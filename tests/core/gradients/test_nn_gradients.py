@@ -101,6 +101,7 @@ IMAGES = [
 ]
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize(
     "case", [*ACTIVATIONS, *CONVOLUTIONS, *POOLING, *BIASES, *LINEAR, *TRANSFORMS, *SEGMENTS, *IMAGES], ids=str
 )

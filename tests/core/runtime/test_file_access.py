@@ -156,6 +156,7 @@ SPELLINGS = ("absolute", "dots", "link", "leaf", "relative")
 PLACES = [plain, in_function, in_branch]
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize("op", OPS)

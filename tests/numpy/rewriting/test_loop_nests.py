@@ -105,6 +105,7 @@ def windows_of_data(x, w):
     return total
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("size", [0, 1, 5, 3000])
 @pytest.mark.parametrize("w", [0, 2, 70])
 @pytest.mark.parametrize("function", [clipped_windows, windows_of_known_size, windows_by_minimum, windows_of_data])

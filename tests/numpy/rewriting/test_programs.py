@@ -354,6 +354,7 @@ PROGRAMS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("platform", ["cpu", "interpreter"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name, platform):

@@ -39,6 +39,7 @@ POINTS = {
 }
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("platform", ["cpu", "interpreter"])
 @pytest.mark.parametrize("name", POINTS)
 def test_points_that_leave(name: str, platform: str) -> None:

@@ -84,13 +84,13 @@ FAMILIES = {
 EXPRESSIONS = [e.strip() for text in FAMILIES.values() for e in text.replace("\n", "|").split("|") if e.strip()]
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(6)
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_functions(expression):
     check_sizes(f"return {expression}\n", "interpreter")
 
 
-@pytest.mark.slow_after(3)
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_functions_on_cpu(family):
     expressions = [e.strip() for e in FAMILIES[family].replace("\n", "|").split("|") if e.strip()]
@@ -111,6 +111,7 @@ WRITES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("name", WRITES)
 def test_writes(name):
     check_sizes(f"x = x.copy(); {WRITES[name]}\nreturn x\n", "interpreter")
@@ -133,7 +134,7 @@ def test_loops_and_containers(name, platform):
     check_sizes(f"{LOOPS[name]}\n", platform, SIZES if platform == "interpreter" else [(3, 4), (2, 1)])
 
 
-@pytest.mark.slow_after(10)
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_functions(seed):
     body = random_body(seed)
@@ -158,6 +159,7 @@ GRADIENTS = (
 STEP = 1e-6
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("text", GRADIENTS)
 def test_gradients(text):
     function = function_of_sizes(f"return {text}\n")
@@ -233,6 +235,7 @@ SHAPES_OF_CALLS = {
 }
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize("name", SHAPES_OF_CALLS)
 def test_several_open_dimensions_of_arguments(name, platform):

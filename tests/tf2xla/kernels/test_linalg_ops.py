@@ -64,6 +64,7 @@ def test_equations(batch: tuple[int, ...], dtype: Any, adjoint: bool) -> None:
     check("MatrixSolve", matrix, drawn((*batch, 4, 3), dtype, 1), adjoint=adjoint, **where)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("lower", [False, True])
 @pytest.mark.parametrize("adjoint", [False, True])
 @pytest.mark.parametrize("dtype", REAL + COMPLEX)
@@ -76,6 +77,7 @@ def test_triangular_systems(dtype: Any, adjoint: bool, lower: bool) -> None:
         check("MatrixTriangularSolve", matrix, drawn((*right, 4, 2), dtype, 1), lower=lower, adjoint=adjoint, **where)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("shape", [(3, 3), (5, 3), (3, 5), (2, 4, 2), (1, 1), (0, 3, 2), (3, 0), (0, 3)])
 @pytest.mark.parametrize("dtype", REAL + COMPLEX)
@@ -113,6 +115,7 @@ def test_eigenvalues(dtype: Any, batch: tuple[int, ...], vectors: bool) -> None:
             np.testing.assert_allclose(whole @ wide, wide * values[..., None, :], atol=tolerance)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("shape", [(3, 3), (5, 3), (2, 3, 5), (0, 3, 2), (3, 0)])
 @pytest.mark.parametrize("dtype", REAL)

@@ -27,6 +27,7 @@ def test_only_functions_of_one_number_make_a_chain() -> None:
         run("_UnaryOpsComposition", np.ones(2, np.float32), op_names=["Exp", "MatMul"])
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("to", [DataType.DT_INT8, DataType.DT_INT16, DataType.DT_INT32])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])

@@ -54,6 +54,7 @@ BODIES = {
 }
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dims", ["200,3", "1024", "35", "129", "3,7,11"])
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_blocks_agree_with_the_interpreter(body, dims):

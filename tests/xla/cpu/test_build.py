@@ -215,6 +215,7 @@ def children() -> set[int]:
     return found
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="lists processes by /proc")
 @pytest.mark.parametrize(
     "texts", [{"driver": "exec sleep 100"}, {"compile": "exec sleep 100"}], ids=["driver", "steps"]

@@ -70,6 +70,7 @@ def plane(dtype, parts):
     return np.array(list(product(parts, repeat=2)), real).view(f"c{2 * real().nbytes}").reshape(-1)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", ["c64", "c128"])
 @pytest.mark.parametrize("opcode", FUNCTIONS)
 def test_functions_at_the_edges(opcode, dtype):

@@ -208,6 +208,7 @@ def test_epilogues_are_fused():
         assert opcodes == ["convolution", "broadcast", "add", "add", "maximum"] * opcodes.count("convolution")
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("dtype", ["bf16", "f16", "s8", "s32", "u64", "c64", "c128"])
 def test_types(dtype):
     names = (
@@ -238,6 +239,7 @@ def test_gradients_have_their_own_form():
 # --- weights in panels ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(5)
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("features", [64, 96, 128, 192, 80])
 def test_packed_weights(features, dtype):

@@ -174,6 +174,7 @@ def test_one_start_is_clamped_in_each_dimension_of_its_own(operands, line, start
     check(f"HloModule m\nENTRY e {{\n  {body}\n}}\n", *inputs)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("start", [-5, 0, 3, 149, 150, 1000])
 @pytest.mark.parametrize("dtype", ["f32", "f64", "s8", "s64", "f16", "c64", "pred"])
 def test_parts_of_padded_arrays_are_masked_loads(dtype, start):

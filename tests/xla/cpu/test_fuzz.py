@@ -6,7 +6,7 @@ from support import random_bounded, random_irregular, random_programs
 from cyxla.errors import UnimplementedError
 
 
-@pytest.mark.slow_but_every(6)
+@pytest.mark.slow_but_every(11)
 @pytest.mark.parametrize("seed", range(300))
 def test_random_program(seed):
     try:
@@ -21,7 +21,7 @@ def test_random_bounded_program(seed):
     random_bounded.check(seed, 12)
 
 
-@pytest.mark.slow_but_every(4)
+@pytest.mark.slow_after(5)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_loops_over_integers(seed):
     random_programs.check(seed, 120, [random_irregular.recurrence])

@@ -134,6 +134,7 @@ def test_singular_triangles_divide_by_zero():
 # --- cholesky -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("lower", [True, False])
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("n", SIZES)
@@ -227,6 +228,7 @@ def test_columns_that_need_no_reflector():
 # --- lu -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize(
     "m, n", [(1, 1), (5, 3), (3, 5), (48, 48), (97, 50), (50, 97), (130, 130), (260, 30), (30, 260)]
@@ -268,6 +270,7 @@ def problem(target, count, result, batch, n, dtype):
     return args, result.format(shape_of(args[0]), vector, "s32" + vector[3:])
 
 
+@pytest.mark.slow_after(5)
 @pytest.mark.parametrize("batch", [(3,), (2, 2), (40,)])
 @pytest.mark.parametrize("target, count, result, attributes", EACH, ids=lambda x: str(x)[:8])
 def test_batches_are_done_one_by_one(target, count, result, attributes, batch):
@@ -298,6 +301,7 @@ def test_large_ones_have_the_same_bits_on_any_threads(target, count, result, att
     assert len(seen) == 1
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("isa", ["x86-64-v1", "x86-64-v2", "x86-64-v3"])
 @pytest.mark.parametrize("dtype", TYPES.values())
 def test_narrower_vectors(dtype, isa, monkeypatch):

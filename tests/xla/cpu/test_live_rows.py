@@ -286,6 +286,7 @@ def test_every_size_gives_the_results_of_the_interpreter(name, dtype, threads):
         assert all(a.tobytes() == b.tobytes() for other in seen[1:] for a, b in zip(seen[0], other, strict=True))
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("name", [n for n in PROGRAMS if n != "a size that is computed"])
 def test_live_elements_have_the_bits_of_a_program_that_computes_all_elements(name):
     text, x = text_of(name), argument(name)
@@ -715,7 +716,7 @@ def check_random_loop(seed: int, steps: tuple[str, ...] = EXACT, *, branches: bo
             same(a[:end], b[:end], steps)
 
 
-@pytest.mark.slow_after(5)
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("seed", range(24))
 def test_random_programs_agree_with_programs_that_compute_all_elements(seed):
     check_random_program(seed)

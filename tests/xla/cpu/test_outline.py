@@ -45,6 +45,7 @@ def chain(opcode, dtype, length):
     return head + "\n".join(lines) + f"\nROOT r = {dtype}[1003] negate({last}) }}"
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", ["f32", "f64", "bf16"])
 @pytest.mark.parametrize("opcode", OPCODES)
 def test_calls_give_the_same_bits(opcode, dtype, monkeypatch):

@@ -94,6 +94,7 @@ def test_other_types(name, dtype):
     assert len(compiled.steps) == 1
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize(
     "dims",
     [(0, 40), (40, 0), (1, 1), (9, 1), (9, 7), (1, 100), (3, 16), (5, 17), (2, 1023), (33, 65), (3, 5003), (2, 9000)],

@@ -51,6 +51,7 @@ def check(text: str, low: int, high: int) -> None:
     agree(text, *args, ulp=0)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("form", FORMS, ids=[f"{f[0]}{f[2]}" for f in FORMS])
 @pytest.mark.parametrize("combiner", COMBINERS)
 def test_forms(combiner, form):

@@ -92,6 +92,7 @@ def several(dtype: str, order: str) -> str:
     return f"HloModule m\n{order}\nENTRY e {{\n{body}  ROOT r = ({', '.join(roots)}) tuple({names})\n}}"
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("direction", ["LT", "GT"])
 @pytest.mark.parametrize("dtype", TYPES)
 def test_orders(dtype, direction):
@@ -229,6 +230,7 @@ def test_half_canonical_orders_are_not_taken_for_whole_ones(wanted):
     same(program(["f32[700]"], order), values("f32", (700,)))
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "s8", "u16"])
 @pytest.mark.parametrize("dims, other", [((70000,), ""), ((9, 500), ""), ((9, 500), "s32"), ((40000,), "s16")])
 def test_bits_depend_neither_on_the_home_of_the_text_nor_on_the_threads(monkeypatch, dtype, dims, other):
@@ -262,6 +264,7 @@ def by_bits(dtype: str) -> str:
     return f"order {{ {constants}{sides}ROOT r = pred[] compare(ka, kb), direction=LT }}"
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("dtype", ["f32", "f64", "bf16", "f16"])
 def test_total_order_by_bits(dtype):
     text = f"{by_bits(dtype)}\nENTRY main {{ x = {dtype}[300,2] parameter(0) ROOT s = {dtype}[300,2] sort(x), "

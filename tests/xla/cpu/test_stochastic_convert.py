@@ -21,6 +21,7 @@ def test_narrow_types_reach_all():
     assert {t for source in NARROW for t in targets(source)} == set(TARGETS)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("source", SOURCES, ids=str)
 def test_compiled_agrees_with_interpreter(source):
     bits, to = UNSIGNED[source.bits], targets(source)

@@ -42,6 +42,7 @@ def _phases(function: Any, *arrays: Any) -> list[int]:
     return [step.kernel.phases for step in plan.steps() if step.kernel.kind.name == "DOT"]
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("name", FORMS)
 def test_halves_are_equal_to_the_whole(name: str, dtype: str) -> None:

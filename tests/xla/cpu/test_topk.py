@@ -44,6 +44,7 @@ def same(text: str, args: list[np.ndarray]) -> None:
         assert np.asarray(got).tobytes() == np.asarray(want).tobytes()
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("largest", [True, False])
 @pytest.mark.parametrize("dtype", TYPES)
 def test_topk(dtype, largest):

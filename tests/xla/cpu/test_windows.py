@@ -75,12 +75,14 @@ def program(name: str, dtype: str, opcode: str, init: str, more: str = "ROOT n =
  {more.format(t=to)} }}"""
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("opcode, init", [("add", "1"), ("maximum", "-inf"), ("minimum", "2")])
 @pytest.mark.parametrize("name", WINDOWS)
 def test_windows(name, opcode, init):
     same(program(name, "f32", opcode, init), values("f32", WINDOWS[name][0]))
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_element_types(dtype):
     for name in ("pool over edges", "holes"):
@@ -118,6 +120,7 @@ pick {{ a = {dtype}[] parameter(0) b = {dtype}[] parameter(1) ROOT r = pred[] co
  ROOT r = {of} select-and-scatter(p, s, z), window={{{spelled(window)}}}, select=pick, scatter=join }}"""
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("select", ["GE", "LT"])
 @pytest.mark.parametrize("name", WINDOWS)
 def test_select_and_scatter(name, select):
@@ -125,6 +128,7 @@ def test_select_and_scatter(name, select):
     same(scattered(name, "f32", select, "add"), values("f32", dims), values("f32", slid(dims, window), 1))
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", ["f64", "bf16", "s8", "u16", "s64"])
 def test_select_and_scatter_element_types(dtype):
     for name, scatter in (("pool over edges", "add"), ("channels first", "maximum"), ("many lanes", "multiply")):

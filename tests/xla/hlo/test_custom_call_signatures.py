@@ -255,6 +255,7 @@ def test_every_target_has_a_signature():
     assert covered | {full(name) for name, *_ in FITTING if full(name) in OWN} == known
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("name, letters, operands, results, options", EACH)
 def test_sizes_of_0_and_1_run(backend, name, letters, operands, results, options):
     sizes = [(0, 0, ()), (1, 1, ()), (3, 0, (2,)), (0, 3, ()), (3, 1, ()), (1, 3, (2,)), (3, 3, (0,))]
@@ -265,6 +266,7 @@ def test_sizes_of_0_and_1_run(backend, name, letters, operands, results, options
         assert [str(Shape.of(np.asarray(g))) for g in flat(outputs)] == made.split()
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("name, letters, operands, results, options", EACH)
 def test_numbers_that_are_not_finite_end(backend, name, letters, operands, results, options):
     """And those so large that sums are not; no factor of them comes out finite."""

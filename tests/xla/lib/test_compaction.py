@@ -67,6 +67,7 @@ def same(got, wanted):
     assert got.tobytes() == wanted.tobytes()
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("kind", MASKS)
 @pytest.mark.parametrize("size", SIZES)
 def test_masks(size, kind, backend):
@@ -75,6 +76,7 @@ def test_masks(size, kind, backend):
     check(backend, MASKS[kind](size), arrays, dtypes)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_element_types(dtype, backend):
     for size in (65, 1000):

@@ -74,7 +74,7 @@ def test_a_bound_at_run_time_gives_a_range():
 
 UPDATES = {
     "pieces": (
-        "h = f32[1] slice(a), slice={[0:1]} b = f32[58] slice(a), slice={[2:60]} e = f32[58] exponential(b) "
+        "h = f32[1] slice(a), slice={[0:1]} b = f32[58] slice(a), slice={[1:59]} e = f32[58] exponential(b) "
         "t1 = f32[1] slice(a), slice={[59:60]} u = f32[60] concatenate(h, e, t1), dimensions={0}"
     ),
     "a slice of a slice": (
@@ -98,6 +98,20 @@ def test_writes_are_updates_of_the_state(body):
     assert update.opcode == "dynamic-update-slice"
     assert update.operands[0].opcode == "get-tuple-element"
     assert update.operands[1].shape.dims != (60,)
+
+
+@pytest.mark.parametrize("left, is_update", [(1, True), (0, False), (2, False)])
+def test_pieces_computed_from_elements_around_them_make_a_new_array(left, is_update):
+    body = f"""
+  new = f32[58] slice(a), slice={{[{left}:{left + 58}]}}
+  twice = f32[58] add(new, new)
+  low = f32[1] slice(a), slice={{[0:1]}}
+  high = f32[1] slice(a), slice={{[59:60]}}
+  u = f32[60] concatenate(low, twice, high), dimensions={{0}}"""
+    module = parse_module(LOOP.format(body=body, result="u", last=60))
+    assert loop_updates.run(module) == is_update
+    (loop,) = [i for i in module.entry.instructions if i.opcode == "while"]
+    assert loop.called[0].root.operands[2].opcode == ("dynamic-update-slice" if is_update else "concatenate")
 
 
 def test_a_program_without_loops_is_left_alone():

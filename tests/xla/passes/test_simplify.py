@@ -389,6 +389,7 @@ def test_one_of_the_passes_can_be_left_out():
     assert simplification.pipeline(Settings()).run(module)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("seed", range(100))
 def test_random_programs_keep_their_bits(seed):
     before, exact = random_module(seed, 40)

@@ -297,6 +297,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("name", CASES)
 def test_results_are_those_of_xla(name, backend):
     body, arguments, want = CASES[name]

@@ -27,6 +27,7 @@ from cyxla.xla.passes.simplify.index_ranges import IndexRanges, constant
 
 _MAX_ROUNDS = 8
 _MIN_ELEMENTS = 16  # elements of an update that is not computed twice
+_MAX_FOLLOWED = 200  # instructions behind a part that are inspected
 
 
 def run(module: HloModule) -> bool:
@@ -299,12 +300,38 @@ def _join(ins: Instruction, known: IndexRanges) -> bool:
             continue
         starts = [sum(o.shape.dims[axis] for o in ins.operands[:n]) for n in range(len(ins.operands))]
         if all(_is_piece(o, target, axis, starts[n]) for n, o in enumerate(ins.operands) if n != k):
+            if _reads_around(part, target, [starts[k] if d == axis else 0 for d in range(ins.shape.rank)]):
+                continue
             write = Writer(ins.computation)
             at = [write.constant(starts[k] if d == axis else 0, ElementType.S64) for d in range(ins.shape.rank)]
             ins.computation.replace_all_uses(
                 ins, write.op("dynamic-update-slice", target, part, *at, shape=ins.shape.logical)
             )
             return True
+    return False
+
+
+def _reads_around(part: Instruction, target: Instruction, begin: list[int]) -> bool:
+    """Return whether a loop that computes a part of an array reads other elements of the array.
+
+    As an update, the part is stored and then copied into the array: all in all more than writing the array anew.
+    """
+    if part.opcode == "concatenate":
+        (axis,) = part.attrs["dimensions"]
+        offset = 0
+        for piece in part.operands:
+            if _reads_around(piece, target, [b + (offset if d == axis else 0) for d, b in enumerate(begin)]):
+                return True
+            offset += piece.shape.dims[axis]
+        return False
+    stack, seen = [part], {part}
+    while stack and len(seen) < _MAX_FOLLOWED:
+        ins = stack.pop()
+        if ins.opcode == "slice" and ins.operands[0] is target and not _is_box(ins, target, begin):
+            return True
+        inner = [o for o in ins.operands if o not in seen] if OPCODES[ins.opcode].elementwise else []
+        seen.update(inner)
+        stack += inner
     return False
 
 

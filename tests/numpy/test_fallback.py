@@ -368,8 +368,12 @@ def test_dtypes_inside_a_function_are_a_reason():
 
 def test_warnings_that_are_errors_are_raised():
     jitted = cyxla.jit(lambda x: x + 1, sizes="exact", platform="interpreter")
+
+    def call_with_many_sizes():
+        for n in range(1, 100):
+            jitted(np.ones(n))
+
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(RecompileWarning, match="argument x changes"):
-            for n in range(1, 100):
-                jitted(np.ones(n))
+            call_with_many_sizes()

@@ -44,6 +44,13 @@ COMPILED = {
         lambda a, b: ((a < b) + 1, (a < b) - (a > b), -(a < b), ~(a > b), (a < b) * 2.5, (a < b) & (a > b)), 1, 2,
     ),
     "bools of floats": (lambda a, b: ((a < b) + (b < 3.0), (a < b) == 1, +(a > b)), 1.0, 2.0),
+    "not": (lambda n: (not n, type(not n) is bool, n not in [1, 2], (not n) + 1), 3),
+    "parts of a bool": (lambda a: (a.real, a.imag, a.conjugate(), type(a.real) is int), True),
+    "is True": (
+        lambda a, b: (a is True, a is not True, False is b, True is a is not False, type(a is True) is bool,
+                      2.0 if b is True else 3.0), True, False,
+    ),
+    "is True for others": (lambda n, x: (n is True, (n > 1) is True, x[0] is False, (x > 1)[0] is True), 1, X),
     "unequal text": (lambda n: (n == "a", n != "a"), 2), "negative power": (lambda n: (n**-1, n**-2), 4),
     "power": (lambda x: (x**0.5, x**2, x**-1, 2.0**x), 2.0),
     "round": (lambda x: [round(x * k, 2) for k in range(1, 6)], 2.675),
@@ -226,3 +233,48 @@ def test_attributes_of_objects_are_seen():
         assert f(jitted, X) == plain.count(X)
     del jitted.total
     assert f(jitted, X) == X.sum()
+
+
+def _matching(x, kind, n, options):
+    match (kind, n):
+        case ("a", 1):
+            y = x + 1
+        case ("a", int(k)) if k > 2:
+            y = x * k
+        case ("b", float() | bool()):
+            y = x - n
+        case _:
+            y = x * 0
+    match options:
+        case {"w": 2}:
+            y = y + 1000
+        case [1, *rest]:
+            y = y + len(rest)
+        case True:
+            y = y + 5
+        case None:
+            y = y - 1
+    return y
+
+
+@pytest.mark.parametrize("arguments", [
+    ("a", 1, None), ("a", 5, {"w": 2}), ("b", 2.5, [1, 2, 3]), ("b", 3, [2]), ("b", True, True), ("a", 0, 1),
+])  # fmt: skip
+@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
+def test_match_statements_compare_known_values(arguments, platform):
+    jitted = cyxla.jit(_matching, platform=platform)
+    for _ in range(2):
+        np.testing.assert_array_equal(jitted(X, *arguments), _matching(X, *arguments))
+
+
+def _class_of_argument(x):
+    match x:
+        case np.ndarray():
+            return x + 1
+    return x
+
+
+def test_match_statements_of_arrays_run_plainly(monkeypatch):
+    monkeypatch.setenv("CYXLA_FALLBACK", "numpy")
+    with pytest.warns(cyxla.errors.FallbackWarning, match="patterns of a match statement"):
+        np.testing.assert_array_equal(cyxla.jit(_class_of_argument)(X), X + 1)

@@ -233,7 +233,7 @@ def _fill(self: TracedArray, value: Any) -> None:
 def _conjugate(self: TracedArray, out: Any = None) -> Any:
     """Conjugate; a real array is returned itself, unlike by the function."""
     if self.dtype.kind != "c" and out is None:
-        return self
+        return python_numbers.without_bool(self)
     return _apply_operator(_CONJUGATE, self) if out is None else np.conjugate(self, out)
 
 
@@ -290,6 +290,8 @@ def _component(function: Callable[[Any], Any]) -> Callable[[TracedArray], Any]:
     def part(self: TracedArray) -> Any:
         if self.weak is complex:
             return TracedArray(value_of(function(self)), float, rank0=Rank0.PYTHON)
+        if python_numbers.kind_of(self) is bool:
+            return TracedArray(value_of(function(python_numbers.without_bool(self))), int, rank0=Rank0.PYTHON)
         return function(self)
 
     return part

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -93,6 +93,11 @@ def without_bools(ufunc: np.ufunc, operands: Sequence[Any], kinds: Sequence[type
     if bool not in kinds or (ufunc in _OF_BOOLS and set(kinds) == {bool}) or _is_used_by_package():
         return operands
     return [_as_integer(o) if k is bool else o for o, k in zip(operands, kinds, strict=True)]
+
+
+def without_bool(value: TracedArray) -> TracedArray:
+    """Return a value, or the integer that a bool of Python is in a property or method of numbers."""
+    return cast(TracedArray, _as_integer(value)) if kind_of(value) is bool else value
 
 
 def _is_used_by_package() -> bool:

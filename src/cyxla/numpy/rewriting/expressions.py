@@ -216,6 +216,12 @@ class ExpressionTransformer(ast.NodeTransformer):
         hook = _MEMBERSHIP.get(type(op))
         if hook is not None:
             return cast(ast.expr, build.located_expr(build.hook(hook, left, right), node))
+        for value, other in ((left, right), (right, left)):
+            if isinstance(op, _IDENTITY) and _is_bool(other):
+                is_it = build.hook("is_bool", value, other)
+                return cast(
+                    ast.expr, build.located_expr(is_it if isinstance(op, ast.Is) else build.hook("not_", is_it), node)
+                )
         return cast(ast.expr, ast.copy_location(ast.Compare(left, [op], [right]), node))
 
 
@@ -261,12 +267,20 @@ def binds(node: ast.AST) -> bool:
     return any(isinstance(n, ast.NamedExpr) for n in ast.walk(node))
 
 
+def _compared(node: ast.Compare) -> list[ast.expr]:
+    return [node.left, *node.comparators]
+
+
+def _is_bool(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, bool)
+
+
 def is_python_test(node: ast.expr) -> bool:
     """Return True if a condition is never traced."""
     if isinstance(node, ast.Constant):
         return True
     if isinstance(node, ast.Compare):
-        return all(isinstance(op, _IDENTITY) for op in node.ops)
+        return all(isinstance(op, _IDENTITY) for op in node.ops) and not any(map(_is_bool, _compared(node)))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return is_python_test(node.operand)
     if isinstance(node, ast.BoolOp):

@@ -21,6 +21,7 @@ from cyxla.numpy.rewriting.python_functions.texts import METHODS, formatted, joi
 from cyxla.numpy.rewriting.scopes import is_user_function
 from cyxla.numpy.rewriting.unbound import Unbound
 from cyxla.numpy.state.scope import Scope
+from cyxla.numpy.tracing.classes import class_of
 from cyxla.numpy.tracing.stacked_list import StackedList
 from cyxla.numpy.tracing.texts import TracedText
 from cyxla.numpy.tracing.trace import depth, require_current, user_line
@@ -165,7 +166,36 @@ class Hooks:
     @staticmethod
     def not_(value: Any) -> Any:
         """Return ``not value``."""
-        return _np.logical_not(truth(value)) if is_traced(value) else not value
+        return truth(_np.logical_not(truth(value))) if is_traced(value) else not value
+
+    @staticmethod
+    def is_bool(value: Any, wanted: bool) -> Any:
+        """Return ``value is wanted``: a bool of Python may be one that is traced, those of NumPy are others."""
+        if not is_traced(value):
+            return value is wanted
+        if class_of(value) is not bool:
+            return False
+        return value if wanted else Hooks.not_(value)
+
+    @staticmethod
+    def matched(value: Any) -> Any:
+        """Return the subject of a match statement, all of whose numbers have to be known.
+
+        Raises
+        ------
+        TraceError
+            A value is traced; the numbers among the arguments that determine it become static.
+        """
+        if isinstance(value, (list, tuple)):
+            for part in value:
+                Hooks.matched(part)
+        elif isinstance(value, dict):
+            Hooks.matched(list(value.values()))
+        elif is_traced(value):
+            if class_of(value) is np.ndarray:
+                raise TraceError("the patterns of a match statement are compared with a traced array")
+            needs_value(value)
+        return value
 
     @staticmethod
     def contains(value: Any, values: Any) -> Any:

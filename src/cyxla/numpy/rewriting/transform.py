@@ -126,6 +126,12 @@ class Transformer(ExpressionTransformer):
         ]
         return build.located(made, node)
 
+    def visit_Match(self, node: ast.Match) -> Any:
+        """Transform a match statement, whose patterns Python compares with known values."""
+        self.generic_visit(node)
+        node.subject = cast(ast.expr, build.located_expr(build.hook("matched", node.subject), node.subject))
+        return node
+
     def _side(self, driver: str, statements: list[ast.stmt]) -> list[ast.stmt]:
         """Return the statements of a side, which runs may fail in; those that raise nothing stay as they are."""
         return [ast.Try(statements, [self._handler(driver)], [], [])] if len(statements) > 1 else statements

@@ -7,7 +7,7 @@ the nearest flag, since a misspelt setting would otherwise be ignored silently.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from cyxla.errors import InvalidArgumentError
@@ -177,6 +177,15 @@ def require_known(name: str) -> None:
     """Raise `InvalidArgumentError` unless a flag of this name exists."""
     if name not in FLAGS:
         raise InvalidArgumentError(f"unknown setting {PREFIX}{name}", hint=nearest(name, FLAGS, PREFIX))
+
+
+def similar(name: str, known: Iterable[str]) -> str:
+    """Return a hint with known names that are similar in letters, upper or lower case; empty if there are none."""
+    from difflib import get_close_matches
+
+    names = {k.lower(): k for k in known}
+    matches = [names[match] for match in get_close_matches(name.lower(), names, n=3)]
+    return f"did you mean {', '.join(matches)}?" if matches else ""
 
 
 def nearest(name: str, known: Mapping[str, Any], prefix: str = "") -> str:

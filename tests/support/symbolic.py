@@ -13,8 +13,8 @@ from cyxla.core.framework.types import DataType, as_data_type
 from cyxla.core.graph.function_body import graph_of_args_to_function
 from cyxla.core.graph.graph import Graph
 from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult
+from cyxla.tf2xla.xla_backends import XLA_INTERPRETER_JIT
 from cyxla.tf2xla.xla_compiler import XlaCompiler, XlaCompilerOptions
-from cyxla.tf2xla.xla_op_registry import XLA_INTERPRETER_JIT
 from cyxla.tf2xla.xla_resource import ResourceKind
 from cyxla.xla.client import LocalClient
 

@@ -11,9 +11,10 @@ from cyxla.core.framework.types import DataType
 from cyxla.errors import InternalError, InvalidArgumentError, UnimplementedError
 from cyxla.tf2xla.lib.typed_values import full
 from cyxla.tf2xla.types import element_type
+from cyxla.tf2xla.xla_backends import CPU_ALL_TYPES
 from cyxla.tf2xla.xla_expression import ExpressionKind, XlaExpression
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernel, xla_kernel
-from cyxla.tf2xla.xla_op_registry import CPU_ALL_TYPES, XlaOpRegistry, register_xla_backend, register_xla_op
+from cyxla.tf2xla.xla_op_registry import XlaOpRegistry, register_xla_backend, register_xla_op
 from cyxla.types import ElementType
 from cyxla.xla.client import LocalClient
 from cyxla.xla.hlo.builder import XlaBuilder, XlaOp

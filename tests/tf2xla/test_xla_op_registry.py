@@ -13,12 +13,19 @@ from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.op_kernel import AsyncOpKernel
 from cyxla.core.framework.types import DataType
 from cyxla.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
+from cyxla.tf2xla.xla_backends import (
+    CPU_ALL_TYPES,
+    EXEC_ALL_TYPES,
+    GPU_ALL_TYPES,
+    XLA_CPU_JIT,
+    XLA_INTERPRETER_JIT,
+    cpu_op_filter,
+    exec_op_filter,
+    gpu_op_filter,
+)
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernel, lowering, xla_kernel
 from cyxla.tf2xla.xla_op_registry import (
     CLASS_NAME,
-    CPU_ALL_TYPES,
-    XLA_CPU_JIT,
-    XLA_INTERPRETER_JIT,
     XlaOpRegistrationBuilder,
     XlaOpRegistry,
     register_xla_backend,
@@ -176,6 +183,25 @@ def test_types_are_added_for_ops_that_ask(registry, kernels):
     assert found["T"] == (F, D, I32, BOOL, DataType.DT_RESOURCE, DataType.DT_STRING)
     everything = [k for k in registry.device_kernels("XLA_A_JIT", kernels) if DataType.DT_STRING in k.constraints["T"]]
     assert [k.op for k in everything] == ["Identity"]
+
+
+STRING = DataType.DT_STRING
+
+
+@pytest.mark.parametrize("types, op_filter", [
+    (CPU_ALL_TYPES, cpu_op_filter), (GPU_ALL_TYPES, gpu_op_filter), (EXEC_ALL_TYPES, exec_op_filter),
+])  # fmt: skip
+def test_the_types_and_filters_of_devices(registry, kernels, types, op_filter):
+    """Filters add strings to ops that pass them on; without them no kernel takes strings."""
+    register_xla_backend("XLA_B_JIT", types, op_filter, registry=registry)
+    register_xla_backend("XLA_C_JIT", types, registry=registry)
+    for op in ("Const", "Assert", "Neg"):
+        register_xla_op(op, Kernel, registry)
+    for op, attr in (("Const", "dtype"), ("Assert", "T")):
+        assert constraints(registry, kernels, op, "XLA_B_JIT") == [{attr: (*sorted(types), STRING)}]
+        assert constraints(registry, kernels, op, "XLA_C_JIT") == [{attr: tuple(sorted(types))}]
+        assert constraints(registry, kernels, op) == [{attr: (F, D, I32, BOOL)}]
+    assert constraints(registry, kernels, "Neg", "XLA_B_JIT") == constraints(registry, kernels, "Neg", "XLA_C_JIT")
 
 
 def test_no_type_left_is_no_kernel(registry, kernels):

@@ -55,8 +55,16 @@ def test_op_shows_one_declaration(cyxla):
     status, out, _ = cyxla("op", "AddN")
     assert "signature=inputs:N*T -> sum:T" in out
     assert "flags: is_commutative, is_aggregate" in out
-    status, _, err = cyxla("op", "AddM")
-    assert (status, "NOT_FOUND" in err) == (1, True)
+
+
+@pytest.mark.parametrize("verb", ["op", "kernels", "xla-ops", "trace-lowering"])
+@pytest.mark.parametrize("name, hint", [
+    ("MatMull", "did you mean MatMul"), ("matmul", "did you mean MatMul"), ("RELU", "did you mean Relu"),
+    ("Qqq", "import the module that declares it first"),
+])  # fmt: skip
+def test_unknown_ops_have_hints(cyxla, verb, name, hint):
+    status, _, err = cyxla(verb, name)
+    assert (status, f"NOT_FOUND: op type not registered: '{name}'" in err, hint in err) == (1, True, True)
 
 
 def test_kernels_lists_registrations(cyxla):

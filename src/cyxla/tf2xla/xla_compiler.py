@@ -25,10 +25,11 @@ from cyxla.tf2xla.graph_compiler import UNCOMPILABLE_OPS, GraphCompiler, eager_f
 from cyxla.tf2xla.lib.dynamic_sizes import split_dynamic
 from cyxla.tf2xla.lib.tensor_list import XlaTensorList
 from cyxla.tf2xla.types import element_type
+from cyxla.tf2xla.xla_backends import XLA_CPU_JIT
 from cyxla.tf2xla.xla_context import XlaContext
 from cyxla.tf2xla.xla_expression import ExpressionKind, XlaExpression
 from cyxla.tf2xla.xla_op_kernel import Lowering, XlaOpKernel
-from cyxla.tf2xla.xla_op_registry import XLA_CPU_JIT, XlaOpRegistry
+from cyxla.tf2xla.xla_op_registry import XlaOpRegistry
 from cyxla.tf2xla.xla_resource import ResourceKind, XlaResource
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaOp

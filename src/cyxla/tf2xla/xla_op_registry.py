@@ -20,47 +20,24 @@ from cyxla.core.framework.loaders import loader
 from cyxla.core.framework.op_kernel import AsyncOpKernel
 from cyxla.core.framework.plugins.xla_kernels import XLA_KERNELS
 from cyxla.core.framework.registration_batch import current_batch, directly, staged_for
-from cyxla.core.framework.types import (
-    COMPLEX,
-    FLOAT8,
-    FLOATING,
-    HANDLES,
-    INT4,
-    INTEGRAL,
-    DataType,
-)
+from cyxla.core.framework.types import HANDLES, DataType
 from cyxla.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from cyxla.forking import new_lock
+from cyxla.tf2xla.xla_backends import (
+    CPU_ALL_TYPES,
+    EXEC_ALL_TYPES,
+    XLA_CPU_JIT,
+    XLA_INTERPRETER_JIT,
+    OpFilter,
+    XlaBackend,
+    cpu_op_filter,
+    exec_op_filter,
+)
 from cyxla.xla.service import load_entry_points
 
 Factory = Callable[..., Any]
-OpFilter = Callable[[KernelDef], bool]
 
-XLA_CPU_JIT, XLA_INTERPRETER_JIT = "XLA_CPU_JIT", "XLA_INTERPRETER_JIT"
 CLASS_NAME = "XlaJitOp"
-
-_QUANTIZED = (DataType.DT_QINT8, DataType.DT_QUINT8, DataType.DT_QINT32)  # no backend has the 16-bit ones
-CPU_ALL_TYPES = (*FLOATING, *COMPLEX, *INTEGRAL, *_QUANTIZED, DataType.DT_BOOL, *FLOAT8, *INT4)
-EXEC_ALL_TYPES = CPU_ALL_TYPES  # types of the interpreter
-
-
-@dataclass(frozen=True)
-class XlaBackend:
-    """Compilation device.
-
-    Parameters
-    ----------
-    name : str
-        Name of the device type, such as ``"XLA_CPU_JIT"``.
-    types : tuple of DataType
-        Types that the device supports.
-    op_filter : callable, optional
-        Filter ``op_filter(kernel_def) -> bool`` that may drop a kernel or change its description.
-    """
-
-    name: str
-    types: tuple[DataType, ...]
-    op_filter: OpFilter | None = None
 
 
 @dataclass
@@ -178,8 +155,8 @@ class XlaOpRegistry:
         with cls._global_lock:
             if cls._global is None:
                 cls._global = XlaOpRegistry(_load_kernels)
-                cls._global.register_backend(XLA_CPU_JIT, CPU_ALL_TYPES)
-                cls._global.register_backend(XLA_INTERPRETER_JIT, EXEC_ALL_TYPES)
+                cls._global.register_backend(XLA_CPU_JIT, CPU_ALL_TYPES, cpu_op_filter)
+                cls._global.register_backend(XLA_INTERPRETER_JIT, EXEC_ALL_TYPES, exec_op_filter)
             return cls._global
 
     # Backends

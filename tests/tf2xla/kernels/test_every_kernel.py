@@ -19,7 +19,8 @@ from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.types import FLOAT8, INDEX, INT4, DataType, as_data_type
 from cyxla.core.graph.graph import Graph, Tensor
-from cyxla.tf2xla.xla_op_registry import XLA_INTERPRETER_JIT, XlaOpRegistry
+from cyxla.tf2xla.xla_backends import XLA_INTERPRETER_JIT
+from cyxla.tf2xla.xla_op_registry import XlaOpRegistry
 
 load_catalogue()
 XLA = XlaOpRegistry.global_()

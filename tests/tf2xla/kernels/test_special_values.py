@@ -15,7 +15,8 @@ from cyxla.core.catalogue import load_catalogue
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.graph import Graph
-from cyxla.tf2xla.xla_op_registry import XLA_INTERPRETER_JIT, XlaOpRegistry
+from cyxla.tf2xla.xla_backends import XLA_INTERPRETER_JIT
+from cyxla.tf2xla.xla_op_registry import XlaOpRegistry
 
 load_catalogue()
 XLA = XlaOpRegistry.global_()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Self
@@ -38,7 +38,7 @@ class KernelDef:
 
     op: str
     device_type: str
-    constraints: Mapping[str, tuple[DataType, ...]] = field(default_factory=dict)
+    constraints: dict[str, tuple[DataType, ...]] = field(default_factory=dict)
     host_memory: tuple[str, ...] = ()
     label: str = ""
     priority: int = 0

@@ -50,7 +50,7 @@ def _dtypes(*names: str) -> tuple[DataType, ...]:
 # --------------------------------------------------------------------------------------------- constants, identities
 
 
-@xla_kernel("Const", string=True)
+@xla_kernel("Const")
 def _const(ctx: XlaOpKernelContext) -> Any:
     """Output the constant, which becomes an instruction only if needed."""
     ctx.set_constant_output(0, ctx.attr("value").array)

@@ -7,7 +7,7 @@ from typing import Any
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
 
 
-@xla_kernel("Assert", string=True)
+@xla_kernel("Assert")
 def _assert(ctx: XlaOpKernelContext) -> Any:
     """Emit nothing: compiled code cannot fail."""
 

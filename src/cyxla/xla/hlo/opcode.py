@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from cyxla.config import similar
 from cyxla.errors import AlreadyExistsError, NotFoundError, ShapeError
 from cyxla.types import ElementType, Shape
 
@@ -212,12 +213,7 @@ def lookup(name: str) -> Opcode:
     try:
         return OPCODES[name]
     except KeyError:
-        from difflib import get_close_matches
-
-        close_matches = get_close_matches(name, OPCODES, n=3)
-        raise NotFoundError(
-            f"unknown opcode {name!r}", hint=f"did you mean {', '.join(close_matches)}?" if close_matches else ""
-        ) from None
+        raise NotFoundError(f"unknown opcode {name!r}", hint=similar(name, OPCODES)) from None
 
 
 def complete_attrs(row: Opcode, attrs: Mapping[str, Any], operands: Sequence[Shape]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from functools import lru_cache
 from inspect import cleandoc
 from typing import Any, Protocol, TypeVar
 
+from cyxla.config import similar
 from cyxla.core.framework.declarations.op_def import FLAGS, OpDef, summarize_op_def, validate_op_def
 from cyxla.core.framework.declarations.op_def_builder import OpDefBuilder, OpRegistrationData, ShapeFn
 from cyxla.core.framework.loaders import loader
@@ -225,7 +226,7 @@ class OpRegistry:
         Raises
         ------
         NotFoundError
-            There is no such op.
+            There is no such op; the hint has similar names.
         """
         if not self.initialized:
             self._flush()
@@ -234,7 +235,8 @@ class OpRegistry:
             self._on_miss()
             data = self._ops.get(name)
         if data is None:
-            raise NotFoundError(f"op type not registered: {name!r}", hint="import the module that declares it first")
+            hint = similar(name, self._ops) or "import the module that declares it first"
+            raise NotFoundError(f"op type not registered: {name!r}", hint=hint)
         return data
 
     def look_up_op_def(self, name: str) -> OpDef:

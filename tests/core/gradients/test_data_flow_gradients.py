@@ -34,37 +34,49 @@ def test_partition_and_stitch(case):
     check_gradient(case)
 
 
-def array(size):
-    return apply_op("TensorArrayV3", np.int32(size), dtype="double", clear_after_read=False)
+class Array:
+    """A tensor array, and the ops on it, of version 2 or 3; those of version 2 return no flow at first."""
+
+    def __init__(self, version, size):
+        attrs = {"dtype": "double", "clear_after_read": False}
+        made = apply_op(f"TensorArray{version}", np.int32(size), **attrs)
+        self.version, (self.handle, self.flow) = version, made if version == "V3" else (made, np.float32(0))
+
+    def write(self, action, *inputs):
+        self.flow = apply_op(f"TensorArray{action}{self.version}", self.handle, *inputs, self.flow)
+
+    def read(self, action, *inputs):
+        return apply_op(f"TensorArray{action}{self.version}", self.handle, *inputs, self.flow, dtype="double")
 
 
-def written_and_read(x):
-    handle, flow = array(2)
-    flow = apply_op("TensorArrayWriteV3", handle, np.int32(0), x * x, flow)
-    flow = apply_op("TensorArrayWriteV3", handle, np.int32(1), x, flow)
-    reads = [apply_op("TensorArrayReadV3", handle, np.int32(k), flow, dtype="double") for k in (0, 1, 0)]
+def written_and_read(x, version):
+    array = Array(version, 2)
+    array.write("Write", np.int32(0), x * x)
+    array.write("Write", np.int32(1), x)
+    reads = [array.read("Read", np.int32(k)) for k in (0, 1, 0)]
     return reads[0] * reads[1] + reads[2]
 
 
-def scattered_and_gathered(x):
-    handle, flow = array(5)
-    flow = apply_op("TensorArrayScatterV3", handle, ints(3, 0, 4, 1), x * x, flow)
-    return apply_op("TensorArrayGatherV3", handle, ints(0, 4, 0), flow, dtype="double")
+def scattered_and_gathered(x, version):
+    array = Array(version, 5)
+    array.write("Scatter", ints(3, 0, 4, 1), x * x)
+    return array.read("Gather", ints(0, 4, 0))
 
 
-def split_and_joined(x):
-    handle, flow = array(3)
-    flow = apply_op("TensorArraySplitV3", handle, x * x, np.array([1, 0, 3]), flow)
-    joined, _ = apply_op("TensorArrayConcatV3", handle, flow, dtype="double")
+def split_and_joined(x, version):
+    array = Array(version, 3)
+    array.write("Split", x * x, np.array([1, 0, 3]))
+    joined, _ = array.read("Concat")
     return joined * x
 
 
+@pytest.mark.parametrize("version", ["V2", "V3"])
 @pytest.mark.parametrize("fn", [written_and_read, scattered_and_gathered, split_and_joined], ids=lambda f: f.__name__)
-def test_tensor_arrays(fn):
+def test_tensor_arrays(fn, version):
     graph = Graph()
     with graph.as_default():
         x = graph.placeholder("double", X.shape, name="x")
-        y = fn(x)
+        y = fn(x, version)
         weight = points(*y.shape.as_list(), seed=5) if y.shape.is_fully_defined else None
         loss = apply_op("Sum", y * weight if weight is not None else y * y, [0, 1])
     (grad,) = gradients(loss, [x])

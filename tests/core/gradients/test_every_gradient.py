@@ -28,10 +28,7 @@ NOT_DIFFERENTIATED = {
     "a first gradient of which no second one is defined": (
         "CholeskyGrad", "FakeQuantWithMinMaxVarsGradient", "FakeQuantWithMinMaxVarsPerChannelGradient", "LRNGrad",
     ),
-    "an old form; the op that replaced it is differentiable": (
-        "SelfAdjointEig", "TensorArrayConcatV2", "TensorArrayGatherV2", "TensorArrayReadV2", "TensorArrayScatterV2",
-        "TensorArraySplitV2", "TensorArrayWriteV2",
-    ),
+    "an old form; the op that replaced it is differentiable": ("SelfAdjointEig",),
     "it calls a Python function, whose derivative is not known": ("EagerPyFunc",),
     "for preparing images, not for training through": (
         "AdjustContrastv2", "AdjustHue", "AdjustSaturation", "HSVToRGB", "ResizeArea",

@@ -15,61 +15,70 @@ from cyxla.core.gradients.common import Tensor, reshape_like
 _SOURCE = "gradients"
 
 
-def _gradient_array(handle: Tensor, flow: Tensor) -> tuple[Tensor, Tensor]:
+def _gradient_array(op: Any, handle: Tensor, flow: Tensor) -> tuple[Tensor, Tensor]:
     """Return the array of gradients, and a flow that follows its creation."""
-    array, next_flow = apply_op("TensorArrayGradV3", handle, flow, source=_SOURCE)
-    return array, next_flow
+    if op.op.endswith("V3"):
+        array, next_flow = apply_op("TensorArrayGradV3", handle, flow, source=_SOURCE)
+        return array, next_flow
+    array = apply_op("TensorArrayGradV2", handle, flow, source=_SOURCE)
+    with op.graph.control_dependencies([array]):
+        return array, apply_op("Identity", flow)
 
 
-@gradient("TensorArrayReadV3")
+def _apply(op: Any, action: str, *inputs: Any, **attrs: Any) -> Any:
+    """Apply an op on tensor arrays of the version of another."""
+    return apply_op(f"TensorArray{action}{op.op[-2:]}", *inputs, **attrs)
+
+
+@gradient("TensorArrayReadV2", "TensorArrayReadV3")
 def tensor_array_read_grad(op: Any, dy: Tensor) -> tuple[Any, ...]:
     """Write the gradient at the index that was read."""
     handle, index, flow = op.inputs
-    array, next_flow = _gradient_array(handle, flow)
-    return None, None, apply_op("TensorArrayWriteV3", array, index, dy, next_flow)
+    array, next_flow = _gradient_array(op, handle, flow)
+    return None, None, _apply(op, "Write", array, index, dy, next_flow)
 
 
-@gradient("TensorArrayWriteV3")
+@gradient("TensorArrayWriteV2", "TensorArrayWriteV3")
 def tensor_array_write_grad(op: Any, flow: Tensor) -> tuple[Any, ...]:
     """Read the gradient at the index that was written."""
     handle, index, value, _ = op.inputs
-    array, next_flow = _gradient_array(handle, flow)
-    return None, None, apply_op("TensorArrayReadV3", array, index, next_flow, dtype=value.dtype), flow
+    array, next_flow = _gradient_array(op, handle, flow)
+    return None, None, _apply(op, "Read", array, index, next_flow, dtype=value.dtype), flow
 
 
-@gradient("TensorArrayGatherV3")
+@gradient("TensorArrayGatherV2", "TensorArrayGatherV3")
 def tensor_array_gather_grad(op: Any, dy: Tensor) -> tuple[Any, ...]:
     """Scatter the gradients to the indices that were read."""
     handle, indices, flow = op.inputs
-    array, next_flow = _gradient_array(handle, flow)
-    return None, None, apply_op("TensorArrayScatterV3", array, indices, dy, next_flow)
+    array, next_flow = _gradient_array(op, handle, flow)
+    return None, None, _apply(op, "Scatter", array, indices, dy, next_flow)
 
 
-@gradient("TensorArrayScatterV3")
+@gradient("TensorArrayScatterV2", "TensorArrayScatterV3")
 def tensor_array_scatter_grad(op: Any, flow: Tensor) -> tuple[Any, ...]:
     """Gather the gradients at the indices that were written."""
     handle, indices, value, _ = op.inputs
-    array, next_flow = _gradient_array(handle, flow)
-    grad = apply_op("TensorArrayGatherV3", array, indices, next_flow, dtype=value.dtype)
+    array, next_flow = _gradient_array(op, handle, flow)
+    grad = _apply(op, "Gather", array, indices, next_flow, dtype=value.dtype)
     return None, None, reshape_like(grad, value), flow
 
 
-@gradient("TensorArrayConcatV3", none_grads=True)
+@gradient("TensorArrayConcatV2", "TensorArrayConcatV3", none_grads=True)
 def tensor_array_concat_grad(op: Any, dy: Tensor | None, _: Any) -> tuple[Any, ...]:
     """Split the gradient into the elements that were read."""
     if dy is None:
         return None, None
     handle, flow = op.inputs
-    array, next_flow = _gradient_array(handle, flow)
-    return None, apply_op("TensorArraySplitV3", array, dy, op.outputs[1], next_flow)
+    array, next_flow = _gradient_array(op, handle, flow)
+    return None, _apply(op, "Split", array, dy, op.outputs[1], next_flow)
 
 
-@gradient("TensorArraySplitV3")
+@gradient("TensorArraySplitV2", "TensorArraySplitV3")
 def tensor_array_split_grad(op: Any, flow: Tensor) -> tuple[Any, ...]:
     """Concatenate the gradients of the elements that were written."""
     handle, value, _, _ = op.inputs
-    array, next_flow = _gradient_array(handle, flow)
-    grad, _ = apply_op("TensorArrayConcatV3", array, next_flow, dtype=value.dtype)
+    array, next_flow = _gradient_array(op, handle, flow)
+    grad, _ = _apply(op, "Concat", array, next_flow, dtype=value.dtype)
     return None, reshape_like(grad, value), None, flow
 
 

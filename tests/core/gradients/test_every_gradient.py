@@ -29,7 +29,6 @@ NOT_DIFFERENTIATED = {
         "CholeskyGrad", "FakeQuantWithMinMaxVarsGradient", "FakeQuantWithMinMaxVarsPerChannelGradient", "LRNGrad",
     ),
     "an old form; the op that replaced it is differentiable": ("SelfAdjointEig",),
-    "it calls a Python function, whose derivative is not known": ("EagerPyFunc",),
     "for preparing images, not for training through": (
         "AdjustContrastv2", "AdjustHue", "AdjustSaturation", "HSVToRGB", "ResizeArea",
     ),

@@ -7,8 +7,8 @@ from typing import Any
 from weakref import finalize
 
 from cyxla.core.framework.apply import complete
+from cyxla.core.framework.step.py_functions import PyFunctionRegistry
 from cyxla.core.graph.graph import Graph
-from cyxla.core.kernels.lib.py_functions import PyFunctionRegistry
 
 
 def py_func(

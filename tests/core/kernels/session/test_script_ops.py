@@ -7,8 +7,8 @@ import pytest
 
 import cyxla
 from cyxla.core.framework.apply import apply_op
+from cyxla.core.framework.step.py_functions import PyFunctionRegistry
 from cyxla.core.graph.graph import Graph
-from cyxla.core.kernels.lib.py_functions import PyFunctionRegistry
 from cyxla.core.runtime.py_func import py_func, py_function
 from cyxla.core.runtime.session import Session
 from cyxla.errors import OpError

@@ -13,8 +13,8 @@ from cyxla.core.framework.apply import to_array
 from cyxla.core.framework.kernel_decorators import kernel
 from cyxla.core.framework.op_kernel import OpKernel
 from cyxla.core.framework.op_kernel_context import OpKernelContext
+from cyxla.core.framework.step.py_functions import PyFunctionRegistry
 from cyxla.core.framework.types import DataType, as_data_type
-from cyxla.core.kernels.lib.py_functions import PyFunctionRegistry
 from cyxla.errors import (
     InvalidArgumentError,
     OpError,
@@ -50,6 +50,8 @@ class PyFunctionOp(OpKernel, ABC):
         token, args = self.attrs["token"], [self.argument(value) for value in ctx.input_list("input")]
         try:
             results = self.convert(PyFunctionRegistry.global_().look_up(token)(*args))
+        except OpError:  # an error of cyxla, called by the function
+            raise
         except Exception as error:
             raise _converted(error) from error
         if len(results) != ctx.num_outputs:

@@ -136,6 +136,96 @@ def test_run_shows_and_leaves_out_tokens(cyxla, tmp_path):
         assert written.files == ["arr_1"]
 
 
+RUNNING_SUM = """
+more { s = (s32[], f32[2], token[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(3)
+  ROOT p = pred[] compare(i, n), direction=LT }
+step { s = (s32[], f32[2], token[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  sum = f32[2] get-tuple-element(s), index=1
+  t = token[] get-tuple-element(s), index=2
+  in = (f32[2], token[]) infeed(t)
+  x = f32[2] get-tuple-element(in), index=0
+  t1 = token[] get-tuple-element(in), index=1
+  new = f32[2] add(sum, x)
+  pair = (s32[], f32[2]) tuple(i, new)
+  t2 = token[] outfeed(pair, t1), outfeed_shape=(s32[], f32[2])
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  ROOT r = (s32[], f32[2], token[]) tuple(j, new, t2) }
+ENTRY main {
+  zero = s32[] constant(0)
+  start = f32[2] parameter(0)
+  t = token[] after-all()
+  s = (s32[], f32[2], token[]) tuple(zero, start, t)
+  w = (s32[], f32[2], token[]) while(s), condition=more, body=step
+  ROOT sum = f32[2] get-tuple-element(w), index=1
+}
+"""
+
+
+@pytest.fixture
+def fed(tmp_path):
+    """Three values for the infeeds, in two files, and the argument."""
+    np.savez(tmp_path / "two.npz", X[:2], X[2:])
+    np.save(tmp_path / "third.npy", Y[:2])
+    np.save(tmp_path / "start.npy", np.float32([10, 20]))
+    return ("--infeed", tmp_path / "two.npz", "--infeed", tmp_path / "third.npy", "--input", tmp_path / "start.npy")
+
+
+@pytest.mark.parametrize("platform, other", [("cpu", "interpreter"), ("interpreter", "cpu")])
+def test_run_feeds_programs_and_shows_what_they_send(cyxla, fed, tmp_path, platform, other):
+    """Each of several runs takes the values again; the outfeeds are those of the last one."""
+    options = ("--platform", platform, "--check", other, "--repeat", 3, "--output", tmp_path / "out.npz")
+    status, out, err = cyxla("run", "-", *fed, *options, stdin=RUNNING_SUM)
+    assert (status, err) == (0, "")
+    assert out.startswith(
+        "result 0: float32[2]\n[14. 26.]\noutfeed 0.0: int32[]\n0\noutfeed 0.1: float32[2]\n[10. 21.]"
+    )
+    assert "outfeed 2.1: float32[2]\n[14. 26.]\n" in out
+    assert "left in the infeed queue" not in out
+    assert "results agree" in out
+    with np.load(tmp_path / "out.npz") as written:
+        assert written.files == ["arr_0", *[f"outfeed_{k}_{j}" for k in range(3) for j in range(2)]]
+        np.testing.assert_array_equal(written["outfeed_1_1"], [12, 24])
+
+
+def test_run_counts_values_of_infeeds(cyxla, fed):
+    status, _, err = cyxla("run", "-", *fed[2:], stdin=RUNNING_SUM)
+    assert status == 1
+    assert "takes more than 1 values from the infeed queue" in err
+    assert "--infeed FILE gives the next one" in err
+    status, out, _ = cyxla("run", "-", *fed, *fed[2:4], stdin=RUNNING_SUM)
+    assert (status, "1 values were left in the infeed queue" in out) == (0, True)
+
+
+TAKES_PAIR = """
+ENTRY main {
+  t = token[] after-all()
+  in = ((bf16[2], (s32[])), token[]) infeed(t)
+  pair = (bf16[2], (s32[])) get-tuple-element(in), index=0
+  ROOT x = bf16[2] get-tuple-element(pair), index=0
+}
+"""
+
+
+def test_run_feeds_tuples(cyxla, tmp_path):
+    """An .npz file is one tuple, raw bits are those of the declared type."""
+    values = np.array([0.5, -3], ml_dtypes.bfloat16)
+    np.savez(tmp_path / "pair.npz", values.view(np.uint16), np.int32(7))
+    np.savez(tmp_path / "wrong.npz", np.int32(7), values.view(np.uint16))
+    status, out, _ = cyxla("run", "-", "--infeed", tmp_path / "pair.npz", stdin=TAKES_PAIR)
+    assert (status, "bfloat16[2]\n[0.5 -3]" in out) == (0, True)
+    status, _, err = cyxla("run", "-", "--infeed", tmp_path / "wrong.npz", stdin=TAKES_PAIR)
+    assert (status, "but the program takes (bf16[2], (s32[]))" in err) == (1, True)
+
+
+def test_programs_without_infeeds_take_no_values(cyxla, file, fed):
+    status, _, err = cyxla("run", file, *fed[:2])
+    assert (status, "the program has no infeed" in err) == (1, True)
+
+
 # --- opt --------------------------------------------------------------------------------------------------------------
 def test_the_output_of_opt_parses_again(cyxla, file):
     status, out, _ = cyxla("opt", file)

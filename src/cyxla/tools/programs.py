@@ -42,7 +42,7 @@ def read_inputs(files: Sequence[str], shapes: Sequence[Shape], seed: int) -> lis
         raise InvalidArgumentError(f"{len(arrays)} arrays for {len(shapes)} parameters")
     rng = np.random.default_rng(seed)
     return [
-        *(_reinterpret(a, s) for a, s in zip(arrays, shapes, strict=False)),
+        *(reinterpret(a, s) for a, s in zip(arrays, shapes, strict=False)),
         *(random_value(s, rng) for s in shapes[len(arrays) :]),
     ]
 
@@ -65,7 +65,7 @@ def read_arrays(path: str) -> list[Array]:
         ) from None
 
 
-def _reinterpret(array: Array, shape: Shape) -> Array:
+def reinterpret(array: Array, shape: Shape) -> Array:
     """Reinterpret an array of raw bits, as which NumPy stores types of ml_dtypes, as the declared type."""
     dtype = shape.dtype.numpy_dtype
     if (

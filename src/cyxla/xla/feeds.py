@@ -121,6 +121,20 @@ class Feeds:
         """
         return self._take(_OUTFEED, timeout, "no program sent a value")
 
+    @property
+    def num_infeeds(self) -> int:
+        """Number of values that wait in the infeed queue."""
+        return self._length(_INFEED)
+
+    @property
+    def num_outfeeds(self) -> int:
+        """Number of values that wait in the outfeed queue."""
+        return self._length(_OUTFEED)
+
+    def _length(self, name: str) -> int:
+        with self._changed:
+            return len(self._queues.get(name, ()))
+
     def send(self, channel: int, value: Any, *, timeout: float | None = None) -> None:
         """Queue a value for the next `recv` of a program from the host, on a channel without a handler."""
         self._put(_from_host(channel), _copy(value, f"channel {channel}"), timeout)

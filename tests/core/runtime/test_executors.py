@@ -187,7 +187,7 @@ def test_memory_that_a_kernel_records_is_in_the_statistics():
 
     def record(ctx):
         ctx.record_temp_memory_allocation(123)
-        ctx.record_persistent_memory_allocation(45)
+        ctx.record_persistent_memory_allocation(45, alloc_id=6)
         ctx.set_output(0, ctx.input(0))
 
     extension.probe("Records", record)
@@ -198,6 +198,7 @@ def test_memory_that_a_kernel_records_is_in_the_statistics():
     extension.session(graph, optimize=False).run(y, metadata=metadata)
     (row,) = [row for row in metadata.step_stats.nodes if row.op == "Records"]
     assert row.allocated == {"temp": 123, "persistent": 45}
+    assert row.persistent_alloc_ids == (6,)
 
 
 # Facts of nodes --------------------------------------------------------------------------------------------------

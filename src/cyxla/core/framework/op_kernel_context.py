@@ -11,7 +11,7 @@ import numpy as np
 
 from cyxla.core.framework.device_base import DeviceBase
 from cyxla.core.framework.kernel_def import MemoryType
-from cyxla.core.framework.memory.allocation_record import AllocationRecord
+from cyxla.core.framework.memory.allocation_record import Allocation, AllocationRecord
 from cyxla.core.framework.memory.allocators import ANY_MEMORY, HOST_MEMORY, Allocator, AllocatorAttributes
 from cyxla.core.framework.node_def import STACK_TRACE_ATTR
 from cyxla.core.framework.op_kernel import OpKernel, check_signature
@@ -100,7 +100,7 @@ class OpKernelContext(StepServices, AllocationRecord):
         self._outputs: list[Any] = [None] * len(kernel.output_types)
         self.status: OpError | None = None
         self.frame_iter, self.is_input_dead, self.call_frame = frame_iter, is_input_dead, call_frame
-        self.allocations: list[tuple[str, int]] | None = [] if step.track_allocations else None
+        self.allocations: list[Allocation] | None = [] if step.track_allocations else None
 
     # The node
 
@@ -394,7 +394,7 @@ class OpKernelContext(StepServices, AllocationRecord):
             raise InvalidArgumentError(f"no array has the shape {list(shape)}: {error}") from None
         self.step.allocated += size
         if self.allocations is not None:
-            self.allocations.append((use, size))
+            self.allocations.append(Allocation(use, size))
         return array
 
     # Forwarding

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.memory.allocation_record import Allocation
 from cyxla.core.framework.op_kernel import OpKernel, run_kernel
 from cyxla.core.framework.op_kernel_context import NEVER_FORWARD, NO_RESERVATION, OpKernelContext
 from cyxla.core.framework.step.context import StepContext
@@ -92,9 +93,7 @@ class KernelCall:
         )
         return outputs
 
-    def _run(
-        self, step: StepContext, inputs: list[Any], position: Position
-    ) -> tuple[list[Any], Sequence[tuple[str, int]]]:
+    def _run(self, step: StepContext, inputs: list[Any], position: Position) -> tuple[list[Any], Sequence[Allocation]]:
         """Run the node, and return its outputs and the allocations of the kernel."""
         if self.derefs:
             inputs = self.dereference(inputs)

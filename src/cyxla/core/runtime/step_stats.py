@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import get_ident
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.memory.allocation_record import Allocation
 from cyxla.core.graph.graph import Graph, Node
 from cyxla.forking import new_lock
 
@@ -36,6 +37,8 @@ class NodeStats:
         Size of the outputs in bytes.
     allocated : dict of int
         Bytes that the kernel allocated through its context, by use: ``"output"``, ``"temp"``, ``"persistent"``.
+    persistent_alloc_ids : tuple of int
+        Numbers that the kernel gave to memory that outlives the run.
     """
 
     name: str
@@ -48,6 +51,7 @@ class NodeStats:
     scheduled: bool
     output_bytes: int
     allocated: dict[str, int] = field(default_factory=dict)
+    persistent_alloc_ids: tuple[int, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -72,12 +76,12 @@ class StepStats:
         outputs: Sequence[Any],
         *,
         scheduled: bool = False,
-        allocations: Iterable[tuple[str, int]] = (),
+        allocations: Sequence[Allocation] = (),
     ) -> None:
         """Add the run of a node."""
         allocated: dict[str, int] = {}
-        for purpose, size in allocations:
-            allocated[purpose] = allocated.get(purpose, 0) + size
+        for use, size, _ in allocations:
+            allocated[use] = allocated.get(use, 0) + size
         output_bytes = sum(value.nbytes for value in outputs if isinstance(value, np.ndarray))
         shapes = ";".join(_shape_text(value) for value in inputs)
         label = f"{node.name}:{node.op}#shape=({shapes})#"
@@ -95,6 +99,7 @@ class StepStats:
                     scheduled,
                     output_bytes,
                     allocated,
+                    tuple([a.alloc_id for a in allocations if a.alloc_id >= 0]),
                 )
             )
 

@@ -116,6 +116,7 @@ def test_devices_lists_names_types_and_priorities(cyxla):
 
 def test_passes_lists_groups_phases_and_names_in_order(cyxla):
     rows = [line.split() for line in cyxla("passes")[1].splitlines()]
+    assert ["POST_REWRITE_FOR_EXEC", "1", "tree_aggregation"] in rows
     assert ["POST_PARTITIONING", "10", "constant_folding"] in rows
     assert ["POST_PARTITIONING", "20", "common_subgraph_elimination"] in rows
 

@@ -9,9 +9,15 @@ from support.running import Extension, constant_like, while_loop
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.graph.graph import Graph
 from cyxla.core.runtime.common_subgraph import eliminate
-from cyxla.core.runtime.optimization_registry import Grouping, OptimizationPassRegistry, register_pass
+from cyxla.core.runtime.optimization_registry import (
+    Grouping,
+    OptimizationPassOptions,
+    OptimizationPassRegistry,
+    register_pass,
+)
 from cyxla.core.runtime.session import Session
 from cyxla.core.runtime.step_stats import RunMetadata
+from cyxla.core.runtime.tree_aggregation import tree_aggregation
 from cyxla.errors import InvalidArgumentError
 
 
@@ -234,3 +240,74 @@ def test_random_graphs_give_the_same_with_and_without_passes(data):
     values = [Session(graph, optimize=flag).run(fetches, {x: [0.5, -2.0]}) for flag in (False, True)]
     for plain, optimised in zip(*values, strict=True):
         np.testing.assert_array_equal(plain, optimised)
+
+
+# --- aggregation by devices -------------------------------------------------------------------------------------------
+def sum_of_three_devices(op="AddN", readers=(), **attrs):
+    """A sum on the first device of two tensors of each of three devices; other nodes there read some of them, too."""
+    graph = Graph()
+    with graph.as_default():
+        x = graph.placeholder("int32", [4], name="x")
+        tensors = []
+        for device in range(3):
+            with graph.device(f"/cpu:{device}"):
+                tensors += [apply_op("Mul", x, np.int32(10**device * k), name=f"t{device}{k}") for k in (1, 2)]
+        with graph.device("/cpu:0"):
+            y = apply_op(op, [*tensors, tensors[-1]], **attrs, name="y")
+            others = [apply_op("Neg", tensors[k]) for k in readers]
+    return graph, [y, *others]
+
+
+def run_on_three_devices(graph, fetches, **options):
+    """Results, and the numbers of tensors that the second and the third device send."""
+    metadata = RunMetadata()
+    session = Session(graph, devices={"CPU": 3}, **options)
+    results = session.run(fetches, {"x:0": [1, 2, 3, 4]}, metadata=metadata)
+    sends = [node.assigned_device[-1] for part in metadata.partition_graphs for node in part.nodes.values()
+             if node.op == "_Send" and node.assigned_device[-1] != "0"]  # fmt: skip
+    return results, [sends.count("1"), sends.count("2")]
+
+
+@pytest.mark.parametrize("op, attrs", [("AddN", {}), ("AccumulateNV2", {"shape": [4]})])
+def test_each_device_sends_one_partial_sum(op, attrs):
+    graph, fetches = sum_of_three_devices(op, **attrs)
+    wanted, before = run_on_three_devices(graph, fetches, optimize=False)
+    found, after = run_on_three_devices(graph, fetches)
+    assert (before, after) == ([2, 2], [1, 1])
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(found[0], 533 * np.arange(1, 5))
+
+
+def test_tensors_that_are_sent_anyway_are_not_aggregated():
+    """One of the second device: the other is sent alone, as it is. Both of the third."""
+    graph, fetches = sum_of_three_devices(readers=(2, 4, 5))
+    wanted, before = run_on_three_devices(graph, fetches, optimize=False)
+    found, after = run_on_three_devices(graph, fetches)
+    assert (before, after) == ([2, 2], [2, 2])
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_sums_on_one_device_stay():
+    graph = Graph()
+    with graph.as_default():
+        x = graph.placeholder("float", [])
+        y = apply_op("AddN", [x, x * 2.0, x * 3.0])
+    assert ops_that_ran(Session(graph, devices={"CPU": 2}), y, {x: 1.0})[1].count("AddN") == 1
+
+
+def test_sums_of_devices_without_a_kernel_stay():
+    ext = Extension()
+    ext.op("Sum3", "x: N * int32 -> y: int32", "N: int >= 1", aggregate=True)
+    ext.kernel("Sum3")(lambda ctx: ctx.set_output(0, sum(ctx.input_list("x"))))
+    ext.kernel("Sum3", device="TPU")(lambda ctx: ctx.set_output(0, sum(ctx.input_list("x"))))
+    for device, count in (("CPU", 1), ("TPU", 1), ("GPU", 0)):
+        graph = ext.graph()
+        with graph.as_default():
+            tensors = [graph.constant(k, "int32") for k in (1, 2)]
+            y = apply_op("Sum3", tensors)
+        for tensor in tensors:
+            tensor.node.assigned_device = f"/job:localhost/replica:0/task:0/device:{device}:1"
+        y.node.assigned_device = "/job:localhost/replica:0/task:0/device:CPU:0"
+        engine = ext.session(graph).engine
+        assert tree_aggregation(OptimizationPassOptions(graph, engine)) == count
+        assert len(y.node.inputs) == 2 - count

@@ -29,7 +29,7 @@ from cyxla.forking import new_lock
 if TYPE_CHECKING:
     from cyxla.core.runtime.engine import Engine
 
-_BUILT_IN = ("constant_folding", "common_subgraph")
+_BUILT_IN = ("tree_aggregation", "constant_folding", "common_subgraph")
 
 
 class Grouping(IntEnum):

@@ -122,6 +122,16 @@ def test_tests_of_this_project_take_the_option(conformance):
     assert counts["deselected"] > 0
 
 
+def test_several_backends_by_one_option(conformance):
+    path = str(ROOT / "tests" / "xla" / "cpu" / "test_tokens.py")
+    command = ("-m", "pytest", "-p", "no:cacheprovider", f"--rootdir={ROOT}", f"-c={ROOT / 'pyproject.toml'}", path)
+    status, _, out = conformance("--backend=interpreter,cpu", "-k=pass_through", command=command)
+    assert status == 0, out
+    assert [f"test_tokens_pass_through[{name}]" in out for name in ("echo", "interpreter", "cpu")] == [True] * 3
+    status, _, out = conformance("--backend=interpreter,ekko", command=command)
+    assert (status, "ekko" in out) == (4, True)
+
+
 def test_the_example_of_the_page(conformance, tmp_path):
     text = (ROOT / "docs" / "backend.md").read_text()
     (block,) = re.findall(r"^```py\n(.*?)^```", text, re.DOTALL | re.MULTILINE)

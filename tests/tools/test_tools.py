@@ -313,7 +313,9 @@ def test_opcodes_as_markdown_is_one_table(cyxla):
     lines = cyxla("opcodes", "--markdown")[1].splitlines()
     rows = [line for line in lines if line.startswith("| ")]
     assert len(rows) == 1 + len(OPCODES)
-    assert {row.count("|") for row in rows} == {7}
+    assert {row.count("|") for row in rows} == {8}
+    (tanh,) = (row for row in rows if row.startswith("| tanh |"))
+    assert tanh.split(" | ")[5] == "2"
 
 
 # --- cache ------------------------------------------------------------------------------------------------------------

@@ -22,7 +22,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--backend",
         action="append",
         metavar="NAME",
-        help="run the tests of backends alone, on this platform; repeatable",
+        type=lambda text: text.split(","),
+        help="run the tests of backends alone, on this platform, or on several: NAME,NAME; repeatable",
     )
     group.addoption(
         "--backend-list", action="append", metavar="FILE", default=[],
@@ -34,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Check the options."""
     try:
         config.stash[_ENTRIES] = [e for path in config.getoption("--backend-list") for e in read_list(path)]
-        for name in config.getoption("--backend") or ():
+        for name in _chosen(config):
             LocalClient(name)
     except OpError as error:
         raise pytest.UsageError(str(error)) from error
@@ -44,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test with the argument `backend` on each platform."""
     if "backend" in metafunc.fixturenames:
-        metafunc.parametrize("backend", metafunc.config.getoption("--backend") or BUILT_IN)
+        metafunc.parametrize("backend", _chosen(metafunc.config) or BUILT_IN)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -56,6 +57,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         for entry in _entries_of(config, item):
             item.add_marker(_mark(entry))
+
+
+def _chosen(config: pytest.Config) -> list[str]:
+    """Return the platforms that the option names."""
+    return [name for names in config.getoption("--backend") or () for name in names]
 
 
 def _entries_of(config: pytest.Config, item: pytest.Item) -> Iterator[Entry]:
@@ -89,5 +95,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 def pytest_report_header(config: pytest.Config) -> str:
     """Name the backends."""
-    chosen = config.getoption("--backend")
+    chosen = _chosen(config)
     return f"backends: {', '.join(chosen or BUILT_IN)}" + ("" if chosen else f" (of {', '.join(platforms())})")

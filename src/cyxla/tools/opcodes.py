@@ -9,6 +9,13 @@ from collections.abc import Iterable
 from cyxla.types import ElementType
 from cyxla.xla.hlo import OPCODES, Opcode, lookup
 
+_ACCURACY = (
+    "The column ulp bounds the error of native results in f32 and f64, in units in the last place; processors without",
+    "fused multiply-add may add half a unit. Other element-wise opcodes round once. Narrower floats are computed in",
+    "f32 and rounded; errors of complex functions are small relative to the absolute value. `result_accuracy` and",
+    "`operand_precision` change nothing: there is no option for lower precision.",
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
@@ -43,14 +50,16 @@ def describe(row: Opcode) -> str:
 def markdown() -> str:
     """Return the table of opcodes as a page."""
     lines = [
-        "# Opcodes", "", "Written by `cyxla opcodes --markdown`.", "",
-        "| opcode | operands | element types | attributes | calls | constraints |", "|---|---|---|---|---|---|",
+        "# Opcodes", "", "Written by `cyxla opcodes --markdown`.", "", *_ACCURACY, "",
+        "| opcode | operands | element types | attributes | calls | ulp | constraints |",
+        "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     for name in sorted(OPCODES):
         row = OPCODES[name]
         rule = " ".join((inspect.getdoc(row.rule) or "").split()) if row.rule else ""
         attrs = ", ".join(a.name if a.required else f"[{a.name}]" for a in row.attrs)
-        cells = (name, arity(row), types(row.accepts), attrs, ", ".join(row.calls), rule.replace("|", "/"))
+        ulp = str(row.ulp or "")
+        cells = (name, arity(row), types(row.accepts), attrs, ", ".join(row.calls), ulp, rule.replace("|", "/"))
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

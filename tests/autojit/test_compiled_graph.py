@@ -185,3 +185,25 @@ def test_wrong_arrays_after_right_ones():
     session.run(s, {"s:0": np.array([b"a", b"b"], object)})
     with pytest.raises((InvalidArgumentError, DTypeError)):
         session.run(s, {"s:0": np.array([1, None], object)})
+
+
+@pytest.mark.parametrize("jit, is_checked", [("off", True), ("auto", True), ("on", False)])
+@pytest.mark.parametrize("check", ["CheckNumerics", "Assert"])
+def test_checks_run_but_in_graphs_that_are_compiled_as_a_whole(check, jit, is_checked):
+    graph = cyxla.Graph()
+    with graph.as_default():
+        x = graph.placeholder("float", [2], name="x")
+        if check == "Assert":
+            is_finite = apply("All", apply("IsFinite", x), [0])
+            with graph.control_dependencies([apply("Assert", is_finite, [graph.constant(b"not finite")])]):
+                y = apply("Identity", x)
+        else:
+            y = apply("CheckNumerics", x, message="y")
+        y = apply("Neg", apply("Neg", apply("Neg", apply("Neg", y))))
+    session = cyxla.Session(graph, jit=jit)
+    assert session.run(y, {x: [1, 2]}).tolist() == [1, 2]
+    if is_checked:
+        with pytest.raises(OpError):
+            session.run(y, {x: [1, np.inf]})
+    else:
+        assert session.run(y, {x: [1, np.inf]}).tolist() == [1, np.inf]

@@ -12,7 +12,7 @@ from cyxla.core.framework.declarations.op import OpRegistry, op
 from cyxla.core.framework.declarations.op_overrides import OpGenOverrideMap
 from cyxla.core.framework.op_gen import OpNamespace
 from cyxla.core.graph.graph import Graph
-from cyxla.errors import InvalidArgumentError, NotFoundError
+from cyxla.errors import InvalidArgumentError, NotFoundError, UnimplementedError
 
 
 def overrides(text):
@@ -202,6 +202,51 @@ def test_files_with_every_field(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         assert made.unknown() == ["NoSuchOp"]
     assert "NoSuchOp" in caplog.text
+
+
+API_DEFS = """
+op {
+  graph_op_name: "MatMul"
+  endpoint { name: "linalg.mm" } endpoint { name: "m" deprecation_version: 2 } endpoint { name: "mm" }
+  in_arg { name: "a" rename_to: "l" description: <<END
+The "left" one,
+of two.
+END
+  }
+  in_arg { name: "b" description: "The right one." }
+  out_arg { name: "product" rename_to: "p" }
+  attr { name: "transpose_a" default_value { b: true } }
+  attr { name: "transpose_b" rename_to: "tb" }
+  summary: "Multiply matrices."
+  arg_order: "a" arg_order: "b"
+  visibility: HIDDEN
+}
+op { graph_op_name: "Add" visibility: SKIP }
+op { graph_op_name: "Mul" visibility: VISIBLE description_suffix: "That is all." }
+"""
+
+
+def test_api_defs_are_overrides(tmp_path):
+    file = tmp_path / "api_def.pbtxt"
+    file.write_text(API_DEFS)
+    made = OpGenOverrideMap()
+    made.load_api_defs(str(file))
+    api = made.apply_override(OpRegistry.global_().look_up_op_def("MatMul"))
+    assert (api.names, api.hidden) == (("mm", "m"), True)
+    assert api.renamed == {"transpose_b": "tb", "a": "l", "product": "p"}
+    assert api.defaults == {"transpose_a": AttrValue("bool", True)}
+    assert made.apply_override(OpRegistry.global_().look_up_op_def("Add")) is None
+    assert made.apply_override(OpRegistry.global_().look_up_op_def("Mul")).names == ("Mul",)
+
+
+def test_wrong_api_defs(tmp_path):
+    """Lines are counted across blocks of text; another order of parameters is refused."""
+    made = OpGenOverrideMap()
+    with pytest.raises(InvalidArgumentError) as caught:
+        made.load_api_defs_text("op {\n  summary: <<END\none\ntwo\nEND\n  colour: 3\n}")
+    assert "line 6" in str(caught.value)
+    with pytest.raises(UnimplementedError, match="MatMul has arg_order"):
+        made.load_api_defs_text('op { graph_op_name: "MatMul" in_arg { name: "a" } arg_order: "b" arg_order: "a" }')
 
 
 def test_syntax_errors_say_where(tmp_path):

@@ -64,6 +64,18 @@ def test_assigned_and_read(dtype):
     assert v("VariableShape", out_type="int64").tolist() == [2]
 
 
+def test_copies_of_reads_are_switched_off():
+    """Values that were read are never written to, so nothing changes; the variable must exist."""
+    v = Variable("float", [2])
+    with pytest.raises(NotFoundError, match="v"):
+        v("DisableCopyOnRead")
+    v.assign([1, 2])
+    read = v.value()
+    v("DisableCopyOnRead")
+    v.assign([3, 4])
+    assert (read.tolist(), v.value().tolist()) == ([1, 2], [3, 4])
+
+
 def test_values_of_strings():
     v = Variable("string", [])
     v("AssignVariableOp", np.array(b"text", object))

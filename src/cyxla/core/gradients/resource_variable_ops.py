@@ -57,6 +57,7 @@ no_gradient(
     "MutexV2",
     "ResourceStridedSliceAssign",
     "VarHandleOp",
+    "DisableCopyOnRead",
     "VarIsInitializedOp",
     "VariableShape",
     "_VarHandlesOp",

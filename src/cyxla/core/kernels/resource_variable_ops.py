@@ -85,6 +85,12 @@ def _check_dtype(verb: str, variable: Var, dtype: DataType) -> None:
         raise InvalidArgumentError(f"the op would {verb} {dtype}, but the variable holds {variable.dtype}")
 
 
+@kernel("DisableCopyOnRead")
+def disable_copy_on_read(ctx: OpKernelContext) -> None:
+    """Check that the variable exists: its reads share memory in any case."""
+    ctx.lookup_resource(ctx.resource_handle(0), Var)
+
+
 @kernel("ReadVariableOp")
 def read_variable_op(ctx: OpKernelContext) -> None:
     """Output the current value."""

@@ -4,12 +4,18 @@ An override hides, renames or aliases the function of an op, sets defaults for n
 op itself is unchanged. Files hold ``OpGenOverrides`` messages in the text format::
 
     op { name: "MatMul" rename_to: "matmul" alias: "mm" input_rename { from: "a" to: "lhs" } }
+
+or ``ApiDefs`` messages, which took their place in TensorFlow::
+
+    op { graph_op_name: "MatMul" endpoint { name: "matmul" } in_arg { name: "a" rename_to: "lhs" } }
 """
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +25,11 @@ from cyxla.core.framework.declarations.op import OpRegistry, OpRegistryInterface
 from cyxla.core.framework.declarations.op_def import OpDef, attr_value_fault
 from cyxla.core.framework.protos.attrs import attr_from_proto
 from cyxla.core.framework.protos.messages import parse_text
-from cyxla.errors import InvalidArgumentError, NotFoundError
+from cyxla.errors import InvalidArgumentError, NotFoundError, UnimplementedError
 
 _log = logging.getLogger(__name__)
+_SKIP, _HIDDEN = 2, 3  # of ApiDef.Visibility
+_BLOCK = re.compile(r"<<(\w+)\n(.*?)\n\s*\1\b", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,30 @@ class OpGenOverride:
         }
         defaults = {d.name: attr_from_proto(d.value) for d in proto.attr_default}
         return cls(proto.name, proto.skip, proto.hide, proto.rename_to, tuple(proto.alias), defaults, **renames)
+
+    @classmethod
+    def from_api_def(cls, proto: Any) -> OpGenOverride:
+        """Read an ``ApiDef`` message; the first endpoint is the name, and further ones are aliases, without modules.
+
+        Texts of documentation and deprecation are ignored: they come from declarations.
+
+        Raises
+        ------
+        UnimplementedError
+            The message changes the order of the parameters.
+        """
+        if proto.arg_order and list(proto.arg_order) != [arg.name for arg in proto.in_arg]:
+            raise UnimplementedError(
+                f"the ApiDef of op {proto.graph_op_name} has arg_order", hint="parameters have the order of the inputs"
+            )
+        rename_to, *aliases = dict.fromkeys(e.name.rpartition(".")[2] for e in proto.endpoint) or [""]
+        renames = {
+            f"{kind}_rename": {a.name: a.rename_to for a in getattr(proto, field) if a.rename_to}
+            for kind, field in (("attr", "attr"), ("input", "in_arg"), ("output", "out_arg"))
+        }
+        defaults = {a.name: attr_from_proto(a.default_value) for a in proto.attr if a.HasField("default_value")}
+        skip, hide = proto.visibility == _SKIP, proto.visibility == _HIDDEN
+        return cls(proto.graph_op_name, skip, hide, rename_to, tuple(aliases), defaults, **renames)
 
 
 @dataclass(frozen=True)
@@ -95,21 +127,23 @@ class OpGenOverrideMap:
         InvalidArgumentError
             The text cannot be parsed; the error names the line.
         """
-        for path in filter(None, (p.strip() for p in paths.split(","))):
-            try:
-                text = Path(path).read_text()
-            except OSError as e:
-                raise NotFoundError(f"cannot read op overrides: {e}") from None
-            try:
-                self.load_text(text)
-            except InvalidArgumentError as e:
-                raise InvalidArgumentError(e.message, where=f"{path}, {e.where}" if e.where else path) from None
+        _load_files(paths, self.load_text)
+
+    def load_api_defs(self, paths: str) -> None:
+        """Read files of ``ApiDefs``; see `load_file`, and `OpGenOverride.from_api_def` for the fields."""
+        _load_files(paths, self.load_api_defs_text)
 
     def load_text(self, text: str) -> None:
         """Read overrides from text; an InvalidArgumentError names the line of a fault."""
-        for proto in parse_text("OpGenOverrides", text).op:
-            override = OpGenOverride.from_proto(proto)
-            self._overrides[override.name] = override
+        self._add(OpGenOverride.from_proto(proto) for proto in parse_text("OpGenOverrides", text).op)
+
+    def load_api_defs_text(self, text: str) -> None:
+        """Read ``ApiDefs`` from text, in which ``<<END`` begins a string of several lines, up to ``END``."""
+        text = _BLOCK.sub(_quoted, text)
+        self._add(OpGenOverride.from_api_def(proto) for proto in parse_text("ApiDefs", text).op)
+
+    def _add(self, overrides: Iterable[OpGenOverride]) -> None:
+        self._overrides.update({override.name: override for override in overrides})
 
     def unknown(self, registry: OpRegistryInterface | None = None) -> list[str]:
         """Return the ops that are not in a registry; each is logged."""
@@ -147,6 +181,24 @@ class OpGenOverrideMap:
         renamed = {**override.attr_rename, **override.input_rename, **override.output_rename}
         names = (override.rename_to or op_def.name, *override.alias)
         return ApiDef(op_def, names, hidden or override.hide, defaults, renamed)
+
+
+def _load_files(paths: str, load: Callable[[str], None]) -> None:
+    """Read files whose names are separated by commas."""
+    for path in filter(None, (p.strip() for p in paths.split(","))):
+        try:
+            text = Path(path).read_text()
+        except OSError as e:
+            raise NotFoundError(f"cannot read op overrides: {e}") from None
+        try:
+            load(text)
+        except InvalidArgumentError as e:
+            raise InvalidArgumentError(e.message, where=f"{path}, {e.where}" if e.where else path) from None
+
+
+def _quoted(match: re.Match[str]) -> str:
+    """Return a block of lines as a quoted string, followed by as many line ends as it had."""
+    return json.dumps(match[2]) + "\n" * match[0].count("\n")
 
 
 def _check_names(op_def: OpDef, override: OpGenOverride) -> None:

@@ -232,6 +232,18 @@ OpGenOverride.AttrDefault
     name=1:str value=2:AttrValue
 OpGenOverride.Rename
     from=1:str to=2:str
+ApiDefs
+    op=1:ApiDef*
+ApiDef
+    graph_op_name=1:str visibility=2:ApiDef.Visibility endpoint=3:ApiDef.Endpoint* in_arg=4:ApiDef.Arg*
+    out_arg=5:ApiDef.Arg* attr=6:ApiDef.Attr* summary=7:str description=8:str description_prefix=9:str
+    description_suffix=10:str arg_order=11:str* deprecation_message=12:str deprecation_version=13:i32
+ApiDef.Endpoint
+    name=1:str deprecated=3:bool deprecation_version=4:i32
+ApiDef.Arg
+    name=1:str rename_to=2:str description=3:str
+ApiDef.Attr
+    name=1:str rename_to=2:str default_value=3:AttrValue description=4:str
 UniformQuantizedConvolutionDimensionNumbersAttr
     input_batch_dimension=1:i64 input_feature_dimension=2:i64 input_spatial_dimensions=3:i64*
     kernel_input_feature_dimension=4:i64 kernel_output_feature_dimension=5:i64 kernel_spatial_dimensions=6:i64*
@@ -258,6 +270,7 @@ BoolValue
     value=1:bool
 """
 _ENUMS = """
+ApiDef.Visibility: DEFAULT_VISIBILITY=0 VISIBLE=1 SKIP=2 HIDDEN=3
 SaverDef.CheckpointFormatVersion: LEGACY=0 V1=1 V2=2
 TypeSpecProto.TypeSpecClass: UNKNOWN=0 SPARSE_TENSOR_SPEC=1 INDEXED_SLICES_SPEC=2 RAGGED_TENSOR_SPEC=3
     TENSOR_ARRAY_SPEC=4 DATA_DATASET_SPEC=5 DATA_ITERATOR_SPEC=6 OPTIONAL_SPEC=7 PER_REPLICA_SPEC=8 VARIABLE_SPEC=9

@@ -10,7 +10,7 @@ SOURCES := setup.py pyproject.toml $(wildcard src/native/* include/cyxla/abi.h i
 FORMATTED := include/cyxla/compiler.h $(wildcard include/cyxla/*plugin* include/cyxla/kernels/* include/cyxla/aot/*.[ch] include/cyxla/aot/python/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint style types contracts docstrings bench wheel docs fuzz sanitize clean
+.PHONY: help demo test lint style types contracts docstrings bench wheel docs html fuzz sanitize clean
 
 help:  ## list the verbs
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1\t\2/' | expand -t 16
@@ -50,6 +50,10 @@ docs: $(VENV)/built  ## write docs/opcodes.md, docs/numpy.md and docs/settings.m
 	$(BIN)/cyxla opcodes --markdown > docs/opcodes.md
 	$(BIN)/cyxla functions --markdown > docs/numpy.md
 	$(BIN)/cyxla settings --markdown > docs/settings.md
+
+html: $(VENV)/built  ## build docs/ with the reference of docs/api into build/html
+	$(BIN)/pip install --quiet --editable '.[docs]'
+	$(BIN)/sphinx-build -q -W --keep-going -c docs/api docs build/html
 
 fuzz: $(VENV)/built  ## inputs that try to break it: KIND=hlo SECONDS=60 SEED=1 KEEP=folder; see docs/reliability.md
 	$(BIN)/python tests/fuzz.py $(or $(KIND),all) --seconds $(or $(SECONDS),60) --seed $(or $(SEED),0) \

@@ -2,6 +2,8 @@
 
 import inspect
 import json
+import pydoc
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +33,18 @@ def test_public_names_are_pinned():
 def test_every_public_name_is_there_and_documented(name):
     value = getattr(cyxla, name)
     assert name == "__version__" or inspect.getdoc(value)
+
+
+REFERENCE = re.compile(r"^\.\. auto(?:function|class|module):: (.*)", re.MULTILINE)
+ELSEWHERE = {"Error", "OpError", "RecompileWarning", "__version__"}  # in cyxla.errors; in the title
+
+
+def test_every_public_name_is_in_the_reference():
+    named = REFERENCE.findall("".join(page.read_text() for page in (ROOT / "docs" / "api").glob("*.rst")))
+    assert len(named) == len(set(named))
+    assert {f"cyxla.{name}" for name in cyxla.__all__ if name not in ELSEWHERE} - {*named, "cyxla.hlo"} == set()
+    for name in named:
+        assert inspect.getdoc(pydoc.locate(name)), name
 
 
 @pytest.mark.parametrize("name", ["hlo", "random", "special"])

@@ -78,8 +78,8 @@ def main(args: argparse.Namespace) -> int:
     if not args.quiet:
         show(arrays)
     if args.output:
-        named = {name: a for name, a in arrays.items() if isinstance(a, np.ndarray)}
-        np.savez(args.output, **{_file_name(name): array for name, array in named.items()})
+        named: dict[str, Any] = {_file_name(name): a for name, a in arrays.items() if isinstance(a, np.ndarray)}
+        np.savez(args.output, **named)
     if transfers.feeds.num_infeeds:
         print(f"{transfers.feeds.num_infeeds} values were left in the infeed queue")
     print(f"{args.platform}: compiled in {built * 1e3:.1f} ms, ran in {seconds * 1e6:.1f} us")

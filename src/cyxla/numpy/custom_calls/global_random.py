@@ -12,7 +12,7 @@ import numpy as np
 from cyxla.errors import InvalidArgumentError, UnimplementedError
 from cyxla.numpy.custom_calls.registration import ArraySpec, CustomCall, custom_call
 from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.trace import Trace, require_current, resumed, user_line
+from cyxla.numpy.tracing.trace import PlainRunError, Trace, plain_run, require_current, resumed, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.types import ElementType, from_numpy
@@ -25,12 +25,6 @@ _NOT_DRAWN: Final = ("bytes", "get_state", "set_state")  # whose results are no 
 _TARGET: Final = "numpy.random"
 _REMEMBER: Final = "remember"
 _state_before: list[Any] = []  # of the run that began last
-
-
-class _DrawError(UnimplementedError):
-    """Call that no program makes; the whole function runs plainly."""
-
-    ends_trace = True
 
 
 def restore_state() -> None:
@@ -84,13 +78,11 @@ def _shuffle(x: Any) -> None:
     x[...] = _call("shuffle", (x,), {}, ArraySpec(x.shape, x.dtype))
 
 
-def _refusal(name: str, reason: str) -> _DrawError:
-    error = _DrawError(
-        f"numpy.random.{name} cannot be traced: {reason}", where=user_line(),
-        hint="pass a generator, np.random.default_rng(seed), as an argument, or use cyxla.random",
-    )  # fmt: skip
-    require_current().program.raised.append(error)
-    return error
+def _refusal(name: str, reason: str) -> PlainRunError:
+    return plain_run(
+        f"numpy.random.{name} cannot be traced: {reason}",
+        "pass a generator, np.random.default_rng(seed), as an argument, or use cyxla.random",
+    )
 
 
 def _sample(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -30,7 +30,7 @@ from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.promotion import dtype_of
 from cyxla.numpy.tracing.stacked_list import StackedList
-from cyxla.numpy.tracing.trace import current, require_current, resumed
+from cyxla.numpy.tracing.trace import PlainRunError, current, require_current, resumed
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, traced, value_of
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -103,7 +103,7 @@ class Loop(ABC):
 
     def failed(self, error: BaseException) -> bool:
         """Give up the pass in which an exception was raised; return False for one of the program itself."""
-        if self.recording is None or isinstance(error, _Interruptions) or getattr(error, "ends_trace", False):
+        if self.recording is None or isinstance(error, _ENDS_OF_TRACES):
             return False
         if isinstance(error, Unsuitable):
             self._decide(error)
@@ -207,7 +207,7 @@ class Loop(ABC):
         self._unroll(_reason(error))
 
 
-_Interruptions = (KeyboardInterrupt, SystemExit, MemoryError, RecursionError)
+_ENDS_OF_TRACES = (KeyboardInterrupt, SystemExit, MemoryError, RecursionError, PlainRunError)
 
 
 def _reason(error: BaseException) -> str:

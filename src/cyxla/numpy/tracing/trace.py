@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from cyxla._native.dispatch import begin_trace, end_trace, set_traces
-from cyxla.errors import DTypeError, OpError, TraceError
+from cyxla.errors import DTypeError, OpError, TraceError, UnimplementedError
 from cyxla.forking import call_in_child
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.types import Shape, from_numpy
@@ -442,6 +442,17 @@ def _is_uniform(array: np.ndarray[Any, Any], first: np.ndarray[Any, Any]) -> boo
         bits = np.dtype(f"u{size}")
         return bool((np.ascontiguousarray(array).view(bits) == first.view(bits)).all())
     return np.ascontiguousarray(array).tobytes() == first.tobytes() * array.size
+
+
+class PlainRunError(UnimplementedError):
+    """Call that no program makes, so that the whole function runs plainly: also a loop that Python runs ends."""
+
+
+def plain_run(message: str, hint: str) -> PlainRunError:
+    """Return the error of a call that no program makes, which counts even if the function catches it."""
+    error = PlainRunError(message, where=user_line(), hint=hint)
+    require_current().program.raised.append(error)
+    return error
 
 
 def raise_escaped() -> NoReturn:

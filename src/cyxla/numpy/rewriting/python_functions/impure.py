@@ -14,8 +14,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, Final, NoReturn
 
-from cyxla.errors import UnimplementedError
-from cyxla.numpy.tracing.trace import current, require_current, user_line
+from cyxla.numpy.tracing.trace import current, plain_run
 
 _RANDOM_HINT: Final = "pass a generator, np.random.default_rng(seed), as an argument, or use cyxla.random"
 _CLOCK_HINT: Final = "call it outside of the compiled function"
@@ -25,24 +24,17 @@ _CLOCKS: Final = (
 )  # fmt: skip
 
 
-class ImpureCallError(UnimplementedError):
-    """Call of a function whose results differ from call to call, in a function that is being traced."""
-
-    ends_trace = True
-
-
 def refuse(name: str, hint: str) -> NoReturn:
     """Refuse a call.
 
     Raises
     ------
-    ImpureCallError
+    PlainRunError
         Always.
     """
-    text = f"{name} gives another result in each call, and would be called only once, while the function is traced"
-    error = ImpureCallError(text, where=user_line(), hint=hint)
-    require_current().program.raised.append(error)  # the function may catch it
-    raise error
+    raise plain_run(
+        f"{name} gives another result in each call, and would be called only once, while the function is traced", hint
+    )
 
 
 def refuse_method(function: Any) -> None:
@@ -50,7 +42,7 @@ def refuse_method(function: Any) -> None:
 
     Raises
     ------
-    ImpureCallError
+    PlainRunError
         The function is such a method.
     """
     if current() is not None and isinstance(getattr(function, "__self__", None), random.Random):

@@ -6,10 +6,10 @@ type that the other inputs ask for, checks everything against the declaration, a
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -103,6 +103,18 @@ def data_type_of(value: Any) -> DataType | None:
     return as_data_type(dtype)
 
 
+class Bound(NamedTuple):
+    """Arguments of `apply_op`, and the names by which a call may give the inputs, if they are not the declared ones."""
+
+    op_name: str
+    inputs: Sequence[Any]
+    arguments: Mapping[str, Any]
+    input_names: Sequence[str]
+
+
+Bind = Callable[[Sequence[Any], Mapping[str, Any]], Bound]
+
+
 def apply_op(op_name: str, *inputs: Any, name: str | None = None, **arguments: Any) -> Any:
     """Apply an op.
 
@@ -130,15 +142,35 @@ def apply_op(op_name: str, *inputs: Any, name: str | None = None, **arguments: A
     InvalidArgumentError
         The inputs or attributes break the declaration.
     """
-    key = key_of(op_name, inputs, arguments) if name is None else None
-    repeated = repeated_call(key)
-    if repeated is not None:
-        return repeated.run([*inputs, *[arguments[n] for n in repeated.names]])
-    call = complete(op_name, inputs, arguments)
+    return apply_repeatable(op_name, inputs, arguments, name)
+
+
+def apply_repeatable(
+    function: Hashable, args: Sequence[Any], kwargs: Mapping[str, Any], name: str | None, bind: Bind | None = None
+) -> Any:
+    """Apply an op as `apply_op` does; the eager runtime finds calls again whose arrays have the types of earlier ones.
+
+    Parameters
+    ----------
+    function : hashable
+        Name of the op, or the function of an op that `bind` knows.
+    args, kwargs
+        Arguments of the call: inputs by position or name, and attributes.
+    name : str, optional
+        Name of the node.
+    bind : callable, optional
+        Function that makes the arguments of `apply_op` of those of `function`; they are the same by default.
+    """
+    key = key_of(function, args, kwargs) if name is None else None
+    if key is not None and _eager and _current.get() is None:
+        repeated = _eager[0].repeated_call(key)
+        if repeated is not None:
+            return repeated.run([*args, *[kwargs[n] for n in repeated.names]])
+    bound = Bound(str(function), args, kwargs, ()) if bind is None else bind(args, kwargs)
+    call = complete(bound.op_name, bound.inputs, bound.arguments)
     outputs = apply_complete(*call, name)
-    names = None if key is None else inputs_by_name([arg.name for arg in call[1].op_def.input_arg], inputs, arguments)
-    if names is not None:
-        remember(key, call, [*inputs, *[arguments[n] for n in names]], names)
+    if key is not None:
+        _remember(key, call, args, kwargs, bound.input_names or [arg.name for arg in call[1].op_def.input_arg])
     return outputs
 
 
@@ -161,22 +193,19 @@ def apply_complete(
     return group_outputs(registration.op_def.output_arg, attrs, node, outputs)
 
 
-def repeated_call(key: Hashable) -> RepeatedCall | None:
-    """Return the call that the eager runtime knows by a key; None if it knows none, or a graph is current."""
-    if key is None or _current.get() is not None or not _eager:
-        return None
-    return _eager[0].repeated_call(key)
-
-
-def remember(
+def _remember(
     key: Hashable,
     call: tuple[Sink, OpRegistrationData, list[Any], dict[str, AttrValue]],
-    operands: Sequence[Any],
-    names: tuple[str, ...],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    input_names: Sequence[str],
 ) -> None:
-    """Let the eager runtime find a complete call again, if it was the one that ran it and could run it as it is."""
+    """Let the eager runtime find a call again, if it was the one that ran it, with its arguments as they are."""
     sink, registration, flat, attrs = call
-    if _eager and sink is _eager[0] and not registration.op_def.is_stateful and is_repeatable(operands, flat):
+    names = inputs_by_name(input_names, args, kwargs)
+    if names is None or not _eager or sink is not _eager[0] or registration.op_def.is_stateful:
+        return
+    if is_repeatable([*args, *[kwargs[n] for n in names]], flat):
         _eager[0].remember(key, registration, attrs, names)
 
 

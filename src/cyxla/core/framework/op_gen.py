@@ -6,15 +6,14 @@ import inspect
 import keyword
 import re
 from collections import namedtuple
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from cyxla.core.framework.apply import apply_complete, complete, remember, repeated_call
+from cyxla.core.framework.apply import Bound, apply_repeatable
 from cyxla.core.framework.attr_value import AttrValue
 from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.declarations.op_def import ArgDef, AttrDef, OpDef, summarize_attr_value
 from cyxla.core.framework.declarations.op_overrides import ApiDef, OpGenOverrideMap
-from cyxla.core.framework.repeated_calls import inputs_by_name, key_of
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError
 from cyxla.forking import new_lock
@@ -46,12 +45,7 @@ def make_function(api: ApiDef, renames: Mapping[str, str] | None = None) -> Call
     inputs = [public[arg.name] for arg in op_def.input_arg]
     results = _result_type(api)
 
-    def function(*args: Any, **kwargs: Any) -> Any:
-        key = key_of(function, args, kwargs)
-        repeated = repeated_call(key)
-        if repeated is not None:
-            outputs = repeated.run([*args, *[kwargs[name] for name in repeated.names]])
-            return results(*outputs) if results else outputs
+    def bind(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Bound:
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as e:
@@ -61,12 +55,10 @@ def make_function(api: ApiDef, renames: Mapping[str, str] | None = None) -> Call
         values = {declared_names.get(key, key): value for key, value in bound.arguments.items() if key != "name"}
         for name, default in api.defaults.items():
             values.setdefault(name, default.value)
-        operands = [values.pop(declared_names[i]) for i in inputs]
-        call = complete(op_def.name, operands, values)
-        outputs = apply_complete(*call, bound.arguments.get("name"))
-        names = None if key is None or "name" in kwargs else inputs_by_name(inputs, args, kwargs)
-        if names is not None:
-            remember(key, call, operands, names)
+        return Bound(op_def.name, [values.pop(declared_names[i]) for i in inputs], values, inputs)
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        outputs = apply_repeatable(function, args, kwargs, kwargs.get("name"), bind)
         return results(*outputs) if results else outputs
 
     function.__name__ = function.__qualname__ = api.names[0]

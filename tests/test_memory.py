@@ -84,7 +84,6 @@ def test_this_machine_has_some_memory():
         memory.require(2**46)
 
 
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize(
     "function",
     [
@@ -95,13 +94,12 @@ def test_this_machine_has_some_memory():
     ],
     ids=["result", "computed", "several", "arena"],
 )
-def test_programs_without_memory(function, platform):
-    call = cyxla.jit(function, platform=platform)
+def test_programs_without_memory(function, backend):
+    call = cyxla.jit(function, platform=backend)
     with pytest.raises(MemoryError, match=r"cannot allocate \d{12,13} bytes .*GiB are available"):
         call(1.0)
 
 
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
-def test_fused_values_need_no_memory(platform):
-    call = cyxla.jit(lambda x: np.broadcast_to(x, (SIZE,))[5:8], platform=platform)
+def test_fused_values_need_no_memory(backend):
+    call = cyxla.jit(lambda x: np.broadcast_to(x, (SIZE,))[5:8], platform=backend)
     np.testing.assert_array_equal(call(2.0), [2.0, 2.0, 2.0])

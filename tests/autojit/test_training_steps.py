@@ -59,9 +59,8 @@ def training(network, sizes, first, second):
     return graph, [init for _, init, _ in made], steps, loss
 
 
-@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_a_step_is_one_cluster(name, platform):
+def test_a_step_is_one_cluster(name, backend):
     """And fits as it does kernel by kernel."""
     network, sizes, first, second, ops = NETWORKS[name]
     graph, inits, steps, loss = training(network, sizes, first, second)
@@ -69,7 +68,7 @@ def test_a_step_is_one_cluster(name, platform):
     rng, labels = np.random.default_rng(4), np.eye(second[1], dtype=np.float32)[[0, 2, 1, 0]]
     feeds = [{"x:0": rng.standard_normal(sizes).astype("f"), "labels:0": labels * ones(1)} for _ in range(4)]
     found = []
-    for session in (cyxla.Session(graph, jit="off"), cyxla.Session(graph, jit="auto", platform=platform)):
+    for session in (cyxla.Session(graph, jit="off"), cyxla.Session(graph, jit="auto", platform=backend)):
         session.run(inits)
         found.append([session.run([loss, *steps], feed)[0] for feed in feeds])
     np.testing.assert_allclose(found[1], found[0], rtol=1e-4)

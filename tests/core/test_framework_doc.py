@@ -22,3 +22,13 @@ def test_the_files_it_names_are_there():
     names = set(re.findall(r"`((?:framework|graph|runtime)/\w+\.py)`", PAGE.read_text()))
     assert len(names) > 12
     assert [name for name in sorted(names) if not (core / name).is_file()] == []
+
+
+def test_the_classes_it_draws_are_there():
+    source = PAGE.parents[1] / "src" / "cyxla"
+    (drawn,) = re.findall(r"^## Classes\n.*?^```\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    names = set(re.findall(r"\b[A-Z][a-z]\w+", re.sub(r"\(.*?\)", "", drawn)))
+    folders = [source / "core", source / "tf2xla"]
+    text = "".join(path.read_text() for folder in folders for path in folder.rglob("*.py"))
+    assert len(names) > 25
+    assert names - set(re.findall(r"^class (\w+)", text, re.MULTILINE)) == set()

@@ -72,11 +72,10 @@ def check(result, expected):
 
 
 @pytest.mark.slow_but_every(4)
-@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_three_programs_serve_all_sizes(name, platform):
+def test_three_programs_serve_all_sizes(name, backend):
     function = FUNCTIONS[name]
-    compiled = cyxla.jit(function, platform=platform)
+    compiled = cyxla.jit(function, platform=backend)
     for n in (5, 9, 7, 2, 31, 64, 3, 100, 8, 1000):
         x = rows(n)
         check(compiled(x), function(x))
@@ -84,11 +83,10 @@ def test_three_programs_serve_all_sizes(name, platform):
 
 
 @pytest.mark.slow_but_every(4)
-@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_elements_of_earlier_calls_do_not_matter(name, platform):
+def test_elements_of_earlier_calls_do_not_matter(name, backend):
     function = FUNCTIONS[name]
-    compiled = cyxla.jit(function, platform=platform)
+    compiled = cyxla.jit(function, platform=backend)
     for n in (5, 9, 7):
         compiled(rows(n))
     compiled(np.full((300, 6), np.nan))
@@ -97,12 +95,11 @@ def test_elements_of_earlier_calls_do_not_matter(name, platform):
         check(compiled(x), function(x))
 
 
-@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
-def test_checks_of_elements_of_earlier_calls(platform):
+def test_checks_of_elements_of_earlier_calls(backend):
     def function(x, i):
         return 2 ** abs(x) ** x, np.take(np.arange(4.0), i), np.choose(i, [x, -x, x * 2, x * 3])
 
-    compiled = cyxla.jit(function, platform=platform)
+    compiled = cyxla.jit(function, platform=backend)
     for n in (5, 9, 7, 40):
         x, i = RNG.integers(0, 3, n), RNG.integers(0, 4, n)
         check(compiled(x, i), function(x, i))

@@ -120,3 +120,14 @@ def test_isinstance_and_the_class():
 
 
 OUTSIDE = np.zeros(1)
+
+
+def test_the_array_namespace_is_numpy():
+    """Functions written for the array API standard can be compiled."""
+
+    def normalised(x):
+        xp = x.__array_namespace__()
+        shifted = x - xp.mean(x, axis=-1, keepdims=True)
+        return xp.where(xp.isfinite(x), xp.divide(shifted, xp.linalg.vector_norm(shifted)), xp.asarray(0.0))
+
+    np.testing.assert_allclose(cyxla.jit(normalised)(A), normalised(A), rtol=1e-15)

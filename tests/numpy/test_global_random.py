@@ -8,7 +8,6 @@ import cyxla
 from cyxla.errors import UnimplementedError
 
 X = np.random.default_rng(0).normal(size=(50, 4))
-PLATFORMS = ["cpu", "interpreter"]
 
 
 def shuffled(x):
@@ -85,11 +84,10 @@ def results(function, count=3):
     return [*found, np.random.rand()]
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_draws(name, platform):
+def test_draws(name, backend):
     expected = results(FUNCTIONS[name])
-    got = results(cyxla.jit(FUNCTIONS[name], platform=platform))
+    got = results(cyxla.jit(FUNCTIONS[name], platform=backend))
     for one, other in zip(got, expected, strict=True):
         assert type(one) is type(other)
         for mine, plain in zip(one, other, strict=True) if isinstance(other, tuple) else [(one, other)]:

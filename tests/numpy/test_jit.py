@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 import cyxla
 
 jit = partial(cyxla.jit, platform="interpreter")
-PLATFORMS = pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 X = np.arange(6.0).reshape(2, 3)
 Pair = namedtuple("Pair", "first second")
 
@@ -147,11 +146,10 @@ ARGUMENTS = {
 }  # fmt: skip
 
 
-@PLATFORMS
 @pytest.mark.parametrize("name", ARGUMENTS)
-def test_arrays(name, platform):
+def test_arrays(name, backend):
     x = ARGUMENTS[name]
-    f = jit(lambda x: (x + x, x), platform=platform)
+    f = jit(lambda x: (x + x, x), platform=backend)
     want = np.asarray(x)
     for _ in range(2):
         double, same = f(x)
@@ -198,17 +196,16 @@ def test_lists_of_traced_values_are_arrays_to_functions(name):
 
 
 @pytest.mark.slow_but_every(3)
-@PLATFORMS
 @pytest.mark.parametrize("number", [2, 2.5, 1j, True, -(2**63), 2**63 - 1])
 @pytest.mark.parametrize("letter", "?bfdFq")
-def test_python_numbers_are_weakly_typed(number, letter, platform):
+def test_python_numbers_are_weakly_typed(number, letter, backend):
     x = np.ones(2, letter)
     try:
         want = x * number
     except OverflowError:
         return
     for _ in range(2):
-        assert_same(jit(lambda x, n: x * n, platform=platform)(x, number), want)
+        assert_same(jit(lambda x, n: x * n, platform=backend)(x, number), want)
 
 
 @pytest.mark.parametrize("letter", "bBhHiIlLdf")
@@ -239,9 +236,8 @@ CONTAINERS = {
 }  # fmt: skip
 
 
-@PLATFORMS
 @pytest.mark.parametrize("name", CONTAINERS)
-def test_containers_in_and_out(name, platform):
+def test_containers_in_and_out(name, backend):
     value = CONTAINERS[name]
     seen = []
     record, length = seen.append, seen.__len__
@@ -259,7 +255,7 @@ def test_containers_in_and_out(name, platform):
             return [a for v in value for a in arrays(v)]
         return [] if value is None else [value]
 
-    f = jit(run, platform=platform)
+    f = jit(run, platform=backend)
     for _ in range(3):
         made, count = f(value)
         assert_same([np.asarray(m) for m in made], [np.asarray(a * 2) for a in arrays(value)])
@@ -285,19 +281,17 @@ RESULTS = {
 }  # fmt: skip
 
 
-@PLATFORMS
 @pytest.mark.parametrize("name", RESULTS)
-def test_results(name, platform):
+def test_results(name, backend):
     function, want = RESULTS[name]
-    f = jit(function, platform=platform)
+    f = jit(function, platform=backend)
     for _ in range(2):
         assert_same(f(X), want)
 
 
-@PLATFORMS
-def test_results_share_no_memory(platform):
+def test_results_share_no_memory(backend):
     x = X.copy()
-    f = jit(lambda x: (x.T, x[:], x[0] + np.zeros((2, 3)), np.arange(6).reshape(2, 3)), platform=platform)
+    f = jit(lambda x: (x.T, x[:], x[0] + np.zeros((2, 3)), np.arange(6).reshape(2, 3)), platform=backend)
     for _ in range(2):
         made = f(x)
         for k, one in enumerate(made):
@@ -479,9 +473,8 @@ def test_dataclasses_are_containers():
 # --- out=, donation ---------------------------------------------------------------------------------------------------
 
 
-@PLATFORMS
-def test_out(platform):
-    f = jit(lambda x: {"a": x + 1, "b": (x.sum(), x[0])}, platform=platform)
+def test_out(backend):
+    f = jit(lambda x: {"a": x + 1, "b": (x.sum(), x[0])}, platform=backend)
     out = {"a": np.zeros((2, 3)), "b": (np.zeros(()), np.zeros(6)[::2])}
     for _ in range(2):
         made = f(X, out=out)
@@ -494,10 +487,9 @@ def test_out(platform):
     assert_same(part["b"][0], X.sum())
 
 
-@PLATFORMS
-def test_out_may_be_an_argument(platform):
+def test_out_may_be_an_argument(backend):
     x = X.copy()
-    f = jit(lambda x: np.cumsum(x[::-1], axis=0) + x, platform=platform)
+    f = jit(lambda x: np.cumsum(x[::-1], axis=0) + x, platform=backend)
     want = np.cumsum(X[::-1], axis=0) + X
     assert f(x, out=x) is x
     assert_same(x, want)
@@ -509,12 +501,11 @@ OUT = {
 }  # fmt: skip
 
 
-@PLATFORMS
 @pytest.mark.parametrize("name", OUT)
-def test_invalid_out(name, platform):
+def test_invalid_out(name, backend):
     out, error = OUT[name]
     with pytest.raises(error):
-        jit(lambda x: x + 1, platform=platform)(X, out=out)
+        jit(lambda x: x + 1, platform=backend)(X, out=out)
 
 
 def test_out_that_names_an_array_twice():
@@ -722,9 +713,8 @@ def test_lower_trace_compile_explain(specs):
     assert "power" in repr(f)
 
 
-@PLATFORMS
-def test_executables_check(platform):
-    run = cyxla.compile(element, ((3,), "f8"), 1, platform=platform)
+def test_executables_check(backend):
+    run = cyxla.compile(element, ((3,), "f8"), 1, platform=backend)
     x = np.arange(3.0)
     assert run(x, 2) == 2
     assert [str(s) for s in run.inputs] == ["f64[3]", "s64[]"]
@@ -737,12 +727,11 @@ def test_executables_check(platform):
             one(*([x] if len(one.inputs) == 2 else []), 5)
 
 
-@PLATFORMS
-def test_executables_pickle(platform):
-    run = cyxla.compile(power, ((3,), "f8"), 2, platform=platform, static="n")
+def test_executables_pickle(backend):
+    run = cyxla.compile(power, ((3,), "f8"), 2, platform=backend, static="n")
     x = np.arange(3.0)
     assert_same(pickle.loads(pickle.dumps(run))(x), x**2)
-    bound = cyxla.compile(lambda x, y: x - y, x, x, platform=platform).bind({"y": x})
+    bound = cyxla.compile(lambda x, y: x - y, x, x, platform=backend).bind({"y": x})
     assert_same(pickle.loads(pickle.dumps(bound))(x + 1), np.ones(3))
 
 

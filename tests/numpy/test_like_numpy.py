@@ -10,7 +10,6 @@ import pytest
 import cyxla
 from cyxla.numpy import jit
 
-PLATFORMS = ("interpreter", "cpu")
 X, WHOLE = np.array([1.0, 2.0, 3.0]), np.array([1, 2, 3])
 ONES = np.full(2, 1, np.float32)
 NEARLY_ONE = 1 - 2.0**-52  # 1.0 as a float32
@@ -185,11 +184,10 @@ SAME = {
 
 
 @pytest.mark.slow_but_every(3)
-@pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("call, arrays", SAME.values(), ids=SAME)
-def test_result_equals_numpys(call, arrays, platform):
+def test_result_equals_numpys(call, arrays, backend):
     want, failure, warned = result_or_error(call, arrays)
-    got, error, told = result_or_error(jit(call, platform=platform), arrays)
+    got, error, told = result_or_error(jit(call, platform=backend), arrays)
     assert told == warned
     if failure is not None:
         check_failure(error, failure)
@@ -314,13 +312,12 @@ np.histogramdd(np.ones((3, 0)) * x[0], bins=2)
 CALLS = [line for line in REFUSED.splitlines() if line]
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("text", CALLS)
-def test_error_equals_numpys(text, platform):
+def test_error_equals_numpys(text, backend):
     call = eval(f"lambda x, i: {text}", {"np": np, "OUTSIDE": np.zeros(3, int)})
     failure = result_or_error(call, [X, WHOLE])[1]
     assert failure is not None, "NumPy takes it"
-    check_failure(result_or_error(jit(call, platform=platform), [X, WHOLE])[1], failure)
+    check_failure(result_or_error(jit(call, platform=backend), [X, WHOLE])[1], failure)
 
 
 @pytest.mark.parametrize("call", [np.quantile, np.percentile, np.nanquantile, np.nanpercentile])

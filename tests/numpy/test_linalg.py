@@ -8,7 +8,6 @@ import cyxla
 from cyxla.errors import UnimplementedError
 from cyxla.numpy import jit
 
-PLATFORMS = ("interpreter", "cpu")
 GOOD = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])
 SINGULAR = np.array([[1.0, 2.0], [2.0, 4.0]])
 WITH_NAN = np.array([[1.0, np.nan], [np.nan, 2.0]])
@@ -28,11 +27,10 @@ FAILING = {
 }
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("name", FAILING)
-def test_matrices_that_raise(name, platform):
+def test_matrices_that_raise(name, backend):
     function, x, message = FAILING[name]
-    program = jit(lambda x: function(x), platform=platform)
+    program = jit(lambda x: function(x), platform=backend)
     with pytest.raises(la.LinAlgError, match=message):
         program(x)
     with pytest.raises(la.LinAlgError), np.errstate(all="ignore"):
@@ -72,12 +70,11 @@ EIGEN = {
 
 
 @pytest.mark.slow_but_every(4)
-@pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("matrices", SPECTRA)
 @pytest.mark.parametrize("name", EIGEN)
-def test_eigenvalues_are_real_like_numpys(name, matrices, platform):
+def test_eigenvalues_are_real_like_numpys(name, matrices, backend):
     function, x = EIGEN[name], SPECTRA[matrices]
-    program = jit(function, platform=platform)
+    program = jit(function, platform=backend)
     for made in (program(x), program(x)):  # the second call takes the fast path in C
         want = function(x)
         assert type(made) is type(want)
@@ -107,10 +104,9 @@ DERIVED = {
 }
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("name", DERIVED)
-def test_arrays_computed_from_eigenvalues_are_complex(name, platform):
-    made = jit(DERIVED[name], platform=platform)(REAL)
+def test_arrays_computed_from_eigenvalues_are_complex(name, backend):
+    made = jit(DERIVED[name], platform=backend)(REAL)
     assert made.dtype == complex
     assert (made.imag == 0).all()
 

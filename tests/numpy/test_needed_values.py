@@ -53,12 +53,11 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
 @pytest.mark.parametrize("name", CASES)
-def test_values(name, platform):
+def test_values(name, backend):
     function, numbers = CASES[name]
     plain = getattr(function, "function", function)
-    compiled = cyxla.jit(function, platform=platform)
+    compiled = cyxla.jit(function, platform=backend)
     for n in [*numbers, *numbers]:
         got, want = compiled(X, n), plain(X, n)
         assert type(got) is type(want)
@@ -119,11 +118,10 @@ COMPILED = {
 }
 
 
-@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
 @pytest.mark.parametrize("name", COMPILED)
-def test_values_that_stay_traced(name, platform):
+def test_values_that_stay_traced(name, backend):
     function = COMPILED[name]
-    compiled = cyxla.jit(function, platform=platform)
+    compiled = cyxla.jit(function, platform=backend)
     for n in (1, 14, 15, 16, -3):
         got, want = compiled(X, n), function(X, n)
         assert type(got) is type(want)
@@ -134,9 +132,8 @@ def test_values_that_stay_traced(name, platform):
 OUTSIDE = X.copy()
 
 
-@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
-def test_numbers_written_to_an_array_outside_stay_traced(platform):
-    compiled = cyxla.jit(lambda x, n: OUTSIDE.__setitem__(0, n), platform=platform)
+def test_numbers_written_to_an_array_outside_stay_traced(backend):
+    compiled = cyxla.jit(lambda x, n: OUTSIDE.__setitem__(0, n), platform=backend)
     for n in (1, 7, -2):
         assert compiled(X, n) is None
         np.testing.assert_array_equal(OUTSIDE, [n, *X[1:]])

@@ -282,12 +282,11 @@ def run(function, arguments, calls=4):
     return [(show(function(*arguments)), show(_global())) for _ in range(calls)]
 
 
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize("name", CASES)
-def test_state_is_that_of_numpy(name, platform):
+def test_state_is_that_of_numpy(name, backend):
     function, *arguments = CASES[name]
     want = run(function, arguments)
-    f = cyxla.jit(rewritten(function), platform=platform, fallback="error")
+    f = cyxla.jit(rewritten(function), platform=backend, fallback="error")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         got = run(f, arguments)

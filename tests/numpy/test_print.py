@@ -82,17 +82,16 @@ PROGRAMS = {
 
 
 @pytest.mark.slow_but_every(3)
-@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_every_run_prints(capsys, platform, program):
+def test_every_run_prints(capsys, backend, program):
     function, expected = PROGRAMS[program]
-    jitted = cyxla.jit(function, platform=platform)
+    jitted = cyxla.jit(function, platform=backend)
     jitted(X)
     assert capsys.readouterr().out == expected
     jitted.wait()
     jitted(X)
     assert capsys.readouterr().out == expected
-    if platform == "interpreter" and "gradient" not in program and program != "run-time size":
+    if backend == "interpreter" and "gradient" not in program and program != "run-time size":
         function(X)  # not traced
         assert capsys.readouterr().out == expected
 

@@ -36,11 +36,10 @@ def _augment(a, b):
     return a
 
 
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize("name", SAME)
-def test_results_are_those_of_python(name, platform):
+def test_results_are_those_of_python(name, backend):
     function, a, b = SAME[name]
-    f = cyxla.jit(function, platform=platform)
+    f = cyxla.jit(function, platform=backend)
     want = function(a, b)
     for _ in range(3):
         got = f(a, b)
@@ -48,11 +47,10 @@ def test_results_are_those_of_python(name, platform):
         assert repr(got) == repr(want)
 
 
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize("name", ERRORS)
-def test_errors(name, platform):
+def test_errors(name, backend):
     function, a, b, error = ERRORS[name]
-    f = cyxla.jit(function, platform=platform)
+    f = cyxla.jit(function, platform=backend)
     f(2, 1) if type(a) is int else f(2.0, 1.0)
     for _ in range(2):
         with pytest.raises(error, match=r"test_python_numbers\.py:"):

@@ -146,33 +146,30 @@ def outcome(function, args):
         return type(error), str(error)
 
 
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize("name", COMPILED)
-def test_compiled(name, platform):
+def test_compiled(name, backend):
     function, *args = COMPILED[name]
-    f = cyxla.jit(function, platform=platform, fallback="error")
+    f = cyxla.jit(function, platform=backend, fallback="error")
     for _ in range(2):
         assert outcome(f, args) == outcome(function, args)
 
 
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize("name", LEFT)
-def test_plain_function_runs(name, platform):
+def test_plain_function_runs(name, backend):
     function, *args = LEFT[name]
-    f = cyxla.jit(function, platform=platform, fallback="numpy")
+    f = cyxla.jit(function, platform=backend, fallback="numpy")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cyxla.errors.FallbackWarning)
         for _ in range(2):
             assert outcome(f, args) == outcome(function, args)
         with pytest.raises((OverflowError, ZeroDivisionError)):
-            cyxla.jit(function, platform=platform, fallback="error")(*args)
+            cyxla.jit(function, platform=backend, fallback="error")(*args)
 
 
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize("name", MIXED)
-def test_numbers_of_two_classes(name, platform):
+def test_numbers_of_two_classes(name, backend):
     function, calls = MIXED[name]
-    f = cyxla.jit(function, platform=platform, fallback="numpy")
+    f = cyxla.jit(function, platform=backend, fallback="numpy")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for args in calls:

@@ -87,11 +87,10 @@ def outcome(function, args):
     return output.getvalue(), result, [str(w.message) for w in caught]
 
 
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_each_run_does_what_the_plain_function_does(name, platform):
+def test_each_run_does_what_the_plain_function_does(name, backend):
     function, *args = PROGRAMS[name]
-    f = cyxla.jit(function, platform=platform, fallback="numpy")
+    f = cyxla.jit(function, platform=backend, fallback="numpy")
     want = outcome(function, args)
     for _ in range(3):
         assert outcome(f, args) == want

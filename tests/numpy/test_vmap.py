@@ -139,10 +139,9 @@ def _assigned(x, i):
 
 @pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
-def test_against_a_loop(name, platform):
+def test_against_a_loop(name, backend):
     function, *arrays = FUNCTIONS[name]
-    check(function, *arrays, platform=platform, rtol=1e-11)
+    check(function, *arrays, platform=backend, rtol=1e-11)
 
 
 def test_calls_outside_of_jit_are_compiled():

@@ -8,7 +8,6 @@ import pytest
 
 import cyxla
 
-PLATFORMS = pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 Pair = namedtuple("Pair", "first second")
 
 
@@ -189,11 +188,10 @@ def _assert_equal(got, want):
         assert got == want
 
 
-@PLATFORMS
 @pytest.mark.parametrize("name", CASES)
-def test_written_as_by_numpy(name, platform):
+def test_written_as_by_numpy(name, backend):
     function, *arguments = CASES[name]
-    f = cyxla.jit(function, platform=platform)
+    f = cyxla.jit(function, platform=backend)
     for _ in range(3):
         given, wanted = _copied(arguments), _copied(arguments)
         _assert_equal(f(*given), function(*wanted))
@@ -210,15 +208,14 @@ LAYOUTS = {
 }  # fmt: skip
 
 
-@PLATFORMS
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_layouts(name, platform):
+def test_layouts(name, backend):
     def function(x, y):
         x *= 2
         x[0] = y
         return x
 
-    f = cyxla.jit(function, platform=platform)
+    f = cyxla.jit(function, platform=backend)
     for _ in range(3):
         base, want = BASE.copy(), BASE.copy()
         given = LAYOUTS[name](base)
@@ -243,15 +240,14 @@ def test_written_in_place_without_a_copy():
         assert x[3] == k
 
 
-@PLATFORMS
 @pytest.mark.parametrize("read", [lambda x, y: None, lambda x, y: x + y], ids=["nothing", "sum"])
-def test_a_failed_call_writes_nothing(platform, read):
+def test_a_failed_call_writes_nothing(backend, read):
     def function(x, i, y):
         x += 1
         x[i] = 5
         return read(x, y)
 
-    f = cyxla.jit(function, platform=platform)
+    f = cyxla.jit(function, platform=backend)
     for i in (1, 9, 2, 9):
         x, y = np.zeros(3), np.ones(3)
         if i == 9:
@@ -265,13 +261,12 @@ def test_a_failed_call_writes_nothing(platform, read):
             np.testing.assert_array_equal(x, want)
 
 
-@PLATFORMS
-def test_read_only_arrays_raise_numpys_error(platform):
+def test_read_only_arrays_raise_numpys_error(backend):
     def function(x, y):
         y += 1
         x[0] = 1
 
-    f = cyxla.jit(function, platform=platform)
+    f = cyxla.jit(function, platform=backend)
     f(np.zeros(3), np.zeros(3))
     frozen = np.zeros(3)
     frozen.flags.writeable = False
@@ -306,11 +301,10 @@ SAME_ARRAYS = {
 }
 
 
-@PLATFORMS
 @pytest.mark.parametrize("name", SAME_ARRAYS)
-def test_an_array_passed_twice(name, platform):
+def test_an_array_passed_twice(name, backend):
     function, arguments = SAME_ARRAYS[name]
-    f = cyxla.jit(function, platform=platform, fallback="error")
+    f = cyxla.jit(function, platform=backend, fallback="error")
     for factor in (1, 3):
         base, want = np.arange(6.0) * factor, np.arange(6.0) * factor
         (args, keywords), (plain, plain_keywords) = arguments(base), arguments(want)
@@ -381,11 +375,10 @@ VIEWS = {
 }  # fmt: skip
 
 
-@PLATFORMS
 @pytest.mark.parametrize("views", VIEWS)
 @pytest.mark.parametrize("name", SHARED)
-def test_the_last_thing_is_a_write_to_shared_memory(name, views, platform):
-    f = cyxla.jit(SHARED[name], platform=platform, fallback="error")
+def test_the_last_thing_is_a_write_to_shared_memory(name, views, backend):
+    f = cyxla.jit(SHARED[name], platform=backend, fallback="error")
     for factor in (1, 3):
         base, want = np.arange(10.0) * factor, np.arange(10.0) * factor
         try:
@@ -426,11 +419,10 @@ OVERLAPS = {
 }  # fmt: skip
 
 
-@PLATFORMS
 @pytest.mark.filterwarnings("ignore::cyxla.errors.FallbackWarning")
 @pytest.mark.parametrize("name", OVERLAPS)
-def test_arguments_that_share_memory(name, platform):
-    f = cyxla.jit(_both, platform=platform, fallback="numpy")
+def test_arguments_that_share_memory(name, backend):
+    f = cyxla.jit(_both, platform=backend, fallback="numpy")
     for _ in range(3):
         base, want = np.arange(6.0), np.arange(6.0)
         result = f(*OVERLAPS[name](base))
@@ -438,14 +430,13 @@ def test_arguments_that_share_memory(name, platform):
         np.testing.assert_array_equal(base, want)
 
 
-@PLATFORMS
-def test_many_sizes(platform):
+def test_many_sizes(backend):
     def function(x, y):
         x += y
         x[0] = 7
         return x
 
-    f = cyxla.jit(function, platform=platform)
+    f = cyxla.jit(function, platform=backend)
     for n in (3, 4, 5, 6, 9, 1, 30, 6, 5, 4):
         x, want = np.arange(float(n)), np.arange(float(n))
         assert f(x, want.copy()) is x
@@ -453,9 +444,8 @@ def test_many_sizes(platform):
         np.testing.assert_array_equal(x, want)
 
 
-@PLATFORMS
-def test_functions_called_by_a_traced_function_write_its_arrays(platform):
-    @cyxla.jit(platform=platform)
+def test_functions_called_by_a_traced_function_write_its_arrays(backend):
+    @cyxla.jit(platform=backend)
     def inner(x, scale):
         x *= scale
 
@@ -466,20 +456,19 @@ def test_functions_called_by_a_traced_function_write_its_arrays(platform):
         inner(y, x)
         return y
 
-    f = cyxla.jit(outer, platform=platform)
+    f = cyxla.jit(outer, platform=backend)
     for _ in range(2):
         x, want = np.arange(3.0), np.arange(3.0)
         _assert_equal(f(x), outer(want))
         _assert_equal(x, want)
 
 
-@PLATFORMS
-def test_out_of_results_that_are_arguments(platform):
+def test_out_of_results_that_are_arguments(backend):
     def function(x):
         x += 1
         return x, x * 2
 
-    f = cyxla.jit(function, platform=platform)
+    f = cyxla.jit(function, platform=backend)
     x, out = np.zeros(3), (np.zeros(3), np.zeros(3))
     for k in range(1, 3):
         one, two = f(x, out=out)
@@ -487,9 +476,8 @@ def test_out_of_results_that_are_arguments(platform):
         _assert_equal([x, one, two], [np.full(3, 1.0 * k), np.full(3, 1.0 * k), np.full(3, 2.0 * k)])
 
 
-@PLATFORMS
-def test_generators_shuffle_arguments(platform):
-    @cyxla.jit(platform=platform)
+def test_generators_shuffle_arguments(backend):
+    @cyxla.jit(platform=backend)
     def shuffle(rng, x):
         rng.shuffle(x)
 

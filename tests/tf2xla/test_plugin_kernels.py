@@ -16,8 +16,6 @@ from cyxla.errors import HloParseError, InternalError, InvalidArgumentError, Uni
 from cyxla.tf2xla.plugin_kernels import register_plugin_kernels
 from cyxla.tf2xla.xla_op_registry import XlaOpRegistry
 
-PLATFORMS = ("cpu", "interpreter")
-
 
 @pytest.fixture(scope="module", autouse=True)
 def library():
@@ -56,23 +54,21 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("op, values, attrs", CASES, ids=[f"{c[0]} {c[1][0].shape}" for c in CASES])
-def test_compiled_ops(op, values, attrs, platform):
+def test_compiled_ops(op, values, attrs, backend):
     """StableHLO, HLO with a tuple, and a call of a C function give the results of the kernels."""
-    compiled, plain = run(op, values, platform=platform, **attrs), run(op, values, jit="off", **attrs)
+    compiled, plain = run(op, values, platform=backend, **attrs), run(op, values, jit="off", **attrs)
     for found, expected in zip(compiled, plain, strict=True):
         np.testing.assert_array_equal(found, expected)
         assert found.dtype == expected.dtype
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
-def test_compile_time_constants(platform):
+def test_compile_time_constants(backend):
     graph = cyxla.Graph()
     with graph.as_default():
         x = graph.placeholder("float", [])
         y = apply_op("CRepeat", x, np.int32(4)) + np.float32(1)
-    with cyxla.Session(graph, jit="on", platform=platform) as session:
+    with cyxla.Session(graph, jit="on", platform=backend) as session:
         np.testing.assert_array_equal(session.run(y, {x: np.float32(2)}), np.full(4, 3, np.float32))
 
 

@@ -50,15 +50,14 @@ def cyxla(capsys, monkeypatch):
 
 
 # --- run --------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
-def test_run_prints_results_and_times(cyxla, file, tmp_path, platform):
+def test_run_prints_results_and_times(cyxla, file, tmp_path, backend):
     np.save(tmp_path / "x.npy", X)
     np.save(tmp_path / "y.npy", Y)
     inputs = ("--input", tmp_path / "x.npy", "--input", tmp_path / "y.npy")
-    status, out, _ = cyxla("run", file, *inputs, "--platform", platform, "--repeat", 3)
+    status, out, _ = cyxla("run", file, *inputs, "--platform", backend, "--repeat", 3)
     assert status == 0
     assert "result 0: float32[4]\n[0. 2. 4. 6.]\nresult 1: float32[4]\n[0. 1. 2. 3.]\n" in out
-    assert re.search(platform + r": compiled in [\d.]+ ms, ran in [\d.]+ us", out)
+    assert re.search(backend + r": compiled in [\d.]+ ms, ran in [\d.]+ us", out)
 
 
 def test_run_reads_and_writes_archives(cyxla, file, tmp_path):

@@ -83,11 +83,10 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize("name", CASES)
-def test_compiled_as_python_does(name, platform):
+def test_compiled_as_python_does(name, backend):
     function, *args = CASES[name]
-    f = cyxla.jit(function, platform=platform)
+    f = cyxla.jit(function, platform=backend)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # of loops that are unrolled
         got, want = f(*args), function(*args)

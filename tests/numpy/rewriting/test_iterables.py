@@ -76,13 +76,12 @@ def traced_bound(x, n):
     return total
 
 
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize(
     "function", [all_indices, neighbours, rows, elements, pairs, backwards, numbered, known, traced_bound]
 )
-def test_results(function, platform):
+def test_results(function, backend):
     args = (X, 20) if function is traced_bound else (X,)
-    got = cyxla.jit(function, platform=platform)(*args)
+    got = cyxla.jit(function, platform=backend)(*args)
     np.testing.assert_equal(type(got), type(function(*args)))
     for one, other in (
         zip(np.atleast_1d(got), np.atleast_1d(function(*args)), strict=True)

@@ -355,12 +355,11 @@ PROGRAMS = {
 
 
 @pytest.mark.slow_but_every(3)
-@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_program(name, platform):
+def test_program(name, backend):
     function, *arguments = PROGRAMS[name]
     expected = function(*arguments)
-    found = cyxla.jit(function, platform=platform)
+    found = cyxla.jit(function, platform=backend)
     for _ in range(2):
         result = found(*arguments)
         parts = zip(result, expected, strict=True) if isinstance(expected, tuple) else [(result, expected)]

@@ -40,11 +40,10 @@ POINTS = {
 
 
 @pytest.mark.slow_but_every(3)
-@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
 @pytest.mark.parametrize("name", POINTS)
-def test_points_that_leave(name: str, platform: str) -> None:
+def test_points_that_leave(name: str, backend: str) -> None:
     c = POINTS[name].astype(np.complex128)
-    times, places = cyxla.jit(escape_times, platform=platform)(c, 9)
+    times, places = cyxla.jit(escape_times, platform=backend)(c, 9)
     want_times, want_places = escape_times(c, 9)
     np.testing.assert_array_equal(times, want_times, strict=True)
     np.testing.assert_allclose(places, want_places, rtol=1e-13)
@@ -67,10 +66,9 @@ THRESHOLDS = {
 }
 
 
-@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
 @pytest.mark.parametrize("name", THRESHOLDS)
-def test_sizes_that_broadcast(name: str, platform: str) -> None:
-    got = cyxla.jit(two_sums, platform=platform)(X, Y, *THRESHOLDS[name])
+def test_sizes_that_broadcast(name: str, backend: str) -> None:
+    got = cyxla.jit(two_sums, platform=backend)(X, Y, *THRESHOLDS[name])
     for one, other in zip(got, two_sums(X, Y, *THRESHOLDS[name]), strict=True):
         np.testing.assert_array_equal(one, other, strict=True)
 
@@ -93,8 +91,7 @@ def writes(x: Any, y: Any, t: float) -> Any:
     return result, table
 
 
-@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
 @pytest.mark.parametrize("t", [-1.0, 3.5, 8.5, 9.5])
-def test_writes_at_selected_indices(t: float, platform: str) -> None:
-    for one, other in zip(cyxla.jit(writes, platform=platform)(X, Y, t), writes(X, Y, t), strict=True):
+def test_writes_at_selected_indices(t: float, backend: str) -> None:
+    for one, other in zip(cyxla.jit(writes, platform=backend)(X, Y, t), writes(X, Y, t), strict=True):
         np.testing.assert_array_equal(one, other, strict=True)

@@ -128,10 +128,9 @@ LOOPS = {
 }
 
 
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize("name", LOOPS)
-def test_loops_and_containers(name, platform):
-    check_sizes(f"{LOOPS[name]}\n", platform, SIZES if platform == "interpreter" else [(3, 4), (2, 1)])
+def test_loops_and_containers(name, backend):
+    check_sizes(f"{LOOPS[name]}\n", backend, SIZES if backend == "interpreter" else [(3, 4), (2, 1)])
 
 
 @pytest.mark.slow_after(4)
@@ -236,11 +235,10 @@ SHAPES_OF_CALLS = {
 
 
 @pytest.mark.slow_after(3)
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize("name", SHAPES_OF_CALLS)
-def test_several_open_dimensions_of_arguments(name, platform):
+def test_several_open_dimensions_of_arguments(name, backend):
     function, calls = SHAPES_OF_CALLS[name]
-    compiled, rng = cyxla.jit(function, platform=platform), np.random.default_rng(0)
+    compiled, rng = cyxla.jit(function, platform=backend), np.random.default_rng(0)
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
     for shapes in calls:
         compare(function, compiled, {n: rng.normal(size=s) for n, s in zip(names, shapes, strict=True)}, str(shapes))

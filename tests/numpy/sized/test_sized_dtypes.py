@@ -19,15 +19,14 @@ FUNCTIONS = {
 
 @pytest.mark.slow_but_every(3)
 @pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:invalid value")
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_dtypes(name, dtype, platform):
+def test_dtypes(name, dtype, backend):
     x = np.array([3, 0, 1, 3, 2, 0, 5]).astype(dtype)
     function = FUNCTIONS[name]
     if np.dtype(dtype).kind == "V" and name in ("unique", "counts", "cumsum", "joined"):
         pytest.skip("NumPy has no such function of bfloat16")
-    compiled = cyxla.jit(function, platform=platform)
+    compiled = cyxla.jit(function, platform=backend)
     for m in (np.zeros(7, bool), np.array([1, 0, 1, 1, 0, 1, 0], bool), np.ones(7, bool)):
         with np.errstate(all="ignore"):
             want = function(x, m)
@@ -37,12 +36,11 @@ def test_dtypes(name, dtype, platform):
             np.testing.assert_allclose(g.astype(complex), w.astype(complex), rtol=1e-2)
 
 
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
-def test_arguments_that_are_not_contiguous(platform):
+def test_arguments_that_are_not_contiguous(backend):
     wide = np.arange(48.0).reshape(8, 6)
     for a in (wide.T, wide[::2, ::-1], np.asfortranarray(wide), wide[:, :0], np.float64(3).reshape(1, 1)):
         for function in (lambda a: a[a > 9], lambda a: a[a[:, :1].sum(axis=1) > 9], lambda a: np.nonzero(a)[0]):
-            want, got = function(a), cyxla.jit(function, platform=platform)(a)
+            want, got = function(a), cyxla.jit(function, platform=backend)(a)
             np.testing.assert_array_equal(got, want)
             assert got.dtype == want.dtype
             assert got.flags.writeable
@@ -67,15 +65,14 @@ ERRORS = {
 }
 
 
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize("name", ERRORS)
-def test_errors_of_runs(name, platform):
+def test_errors_of_runs(name, backend):
     function, kind, message = ERRORS[name]
     x = np.array([1.0, -2, 0, 3])
     with pytest.raises(kind):
         function(x.copy())
     with pytest.raises(kind, match=message) as caught:
-        cyxla.jit(function, platform=platform)(x)
+        cyxla.jit(function, platform=backend)(x)
     assert "test_sized_dtypes.py" in str(caught.value)
 
 

@@ -149,7 +149,6 @@ def expressions(table):
 
 
 @pytest.mark.slow_but_every(3)
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize("expression", [e for table in TABLES.values() for e in expressions(table)])
-def test_expressions(expression, platform):
-    check(expression, platform)
+def test_expressions(expression, backend):
+    check(expression, backend)

@@ -62,20 +62,17 @@ LOOPS = {
 
 
 @pytest.mark.slow_but_every(2)
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize("name", BODIES)
-def test_writes(name, platform):
-    check(BODIES[name], platform)
+def test_writes(name, backend):
+    check(BODIES[name], backend)
 
 
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize("name", LOOPS)
-def test_loops_and_containers(name, platform):
-    check(LOOPS[name] + "\n", platform)
+def test_loops_and_containers(name, backend):
+    check(LOOPS[name] + "\n", backend)
 
 
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
-def test_a_view_is_assigned_to_the_slice_of_bounds_that_have_changed(platform):
+def test_a_view_is_assigned_to_the_slice_of_bounds_that_have_changed(backend):
     def function(x, start, stop):
         part = x[start:stop]
         start += 1
@@ -85,5 +82,5 @@ def test_a_view_is_assigned_to_the_slice_of_bounds_that_have_changed(platform):
 
     x, start, stop = np.arange(8.0), np.array(1), np.array(4)
     want = function(x.copy(), start.copy(), stop.copy())
-    got = cyxla.jit(function, platform=platform)(x.copy(), start.copy(), stop.copy())
+    got = cyxla.jit(function, platform=backend)(x.copy(), start.copy(), stop.copy())
     np.testing.assert_array_equal(got, want)

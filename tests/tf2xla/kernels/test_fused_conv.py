@@ -41,13 +41,12 @@ def fused(x: Any, kernel: Any, bias: Any, side: Any, platform: str = "interprete
     return cyxla.Session(graph, jit="on", platform=platform).run([made], feeds)[0]
 
 
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("side", [False, True])
-def test_epilogues_of_convolutions(relu: bool, side: bool, platform: str) -> None:
+def test_epilogues_of_convolutions(relu: bool, side: bool, backend: str) -> None:
     after = ["BiasAdd", "Relu"] if relu else ["BiasAdd"]
     other = SIDE if side else np.zeros((0,), np.int8)
-    found = fused(X, KERNEL, BIAS, other, platform, fused_ops=after)
+    found = fused(X, KERNEL, BIAS, other, backend, fused_ops=after)
     assert found.dtype == np.int8
     assert np.abs(found - wanted(relu, side)).max() <= 1  # where rounding in f32 meets a half
     assert (found == wanted(relu, side)).mean() > 0.99

@@ -41,13 +41,12 @@ def moved(differences: Any, factor: Fraction, zero: int, least_most: tuple[int, 
     return np.vectorize(lambda d: min(max(floor(d * factor + Fraction(1, 2)) + zero, least), most))(differences)
 
 
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
-def test_floats_and_back(platform: str) -> None:
+def test_floats_and_back(backend: str) -> None:
     x = np.array([[-9.0, -0.5, 0.25], [0.375, 1.0, 500.0]], np.float32)
-    given = {"platform": platform, "Tout": "qint8", **ends("", BYTES)}
+    given = {"platform": backend, "Tout": "qint8", **ends("", BYTES)}
     quantized = compiled("UniformQuantize", ["float", "float", "int32"], x, 0.25, 3, **given)
     assert quantized.tolist() == [[-33, 1, 4], [5, 7, 127]]
-    back = {"platform": platform, "Tout": "float", **ends("", BYTES)}
+    back = {"platform": backend, "Tout": "float", **ends("", BYTES)}
     found = compiled("UniformDequantize", ["qint8", "float", "int32"], quantized, 0.25, 3, **back)
     assert found.tolist() == [[-9.0, -0.5, 0.25], [0.5, 1.0, 31.0]]
 
@@ -60,11 +59,10 @@ def test_scales_along_an_axis() -> None:
     assert found.dtype == np.uint8
 
 
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
 @pytest.mark.parametrize("source,target", [(0.5, 0.25), (0.1, 0.7), (1e-3, 3.0), (7.0, 0.001)])
-def test_another_scale(source: float, target: float, platform: str) -> None:
+def test_another_scale(source: float, target: float, backend: str) -> None:
     x = RNG.integers(-128, 128, 40)
-    given = {"platform": platform, "Tout": "qint32", **ends("input_", BYTES), **ends("output_", WORDS)}
+    given = {"platform": backend, "Tout": "qint32", **ends("input_", BYTES), **ends("output_", WORDS)}
     types = ["qint8", "float", "int32", "float", "int32"]
     found = compiled("UniformRequantize", types, x, source, 5, target, -7, **given)
     fraction, exponent = frexp(float(np.float32(source)) / float(np.float32(target)))
@@ -87,13 +85,12 @@ def test_sums() -> None:
     assert found.tolist() == ((a - 4) + 2 * (b - 1) + 100).tolist()
 
 
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
-def test_products_of_matrices(platform: str) -> None:
+def test_products_of_matrices(backend: str) -> None:
     a, b = RNG.integers(-128, 128, (3, 5)), RNG.integers(-128, 128, (5, 2))
     given = {"Tin": "qint8", "Tout": "qint32", **ends("lhs_", BYTES), **ends("rhs_", BYTES, 1)}
     types = ["qint8", "qint8", *["float", "int32"] * 3]
     operands = (a, b, 0.5, 3, [0.25, 0.5], [1, -2], 0.125, 9)
-    found = compiled("UniformQuantizedDot", types, *operands, platform=platform, **given, **ends("output_", WORDS))
+    found = compiled("UniformQuantizedDot", types, *operands, platform=backend, **given, **ends("output_", WORDS))
     assert found.tolist() == ((a - 3) @ (b - np.array([1, -2])) * np.array([1, 2]) + 9).tolist()
 
 

@@ -78,10 +78,9 @@ ENTRY e { x = f32[2,2] parameter(0) w = f32[2,2] constant({...}) v = f32[2] cons
 
 
 @pytest.mark.parametrize("again", [False, True])
-@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
-def test_constants_without_values_are_zeros_with_a_warning(platform, again):
+def test_constants_without_values_are_zeros_with_a_warning(backend, again):
     with pytest.warns(ElidedConstantWarning, match="constant w and 1 more of module big") as caught:
-        compiled = cyxla.compile(ELIDED, platform=platform)  # from the disk cache, the second time
+        compiled = cyxla.compile(ELIDED, platform=backend)  # from the disk cache, the second time
     assert [w.filename for w in caught] == [__file__]
     np.testing.assert_array_equal(compiled(np.ones((2, 2), np.float32)), np.ones((2, 2)))
 

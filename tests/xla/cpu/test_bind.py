@@ -138,7 +138,6 @@ def test_by_name():
     same(bound, (values[0], values[3]), LAYER, values)
 
 
-@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
 @pytest.mark.parametrize("fixed, error, says", [
     ({4: 0},                         InvalidArgumentError, "no argument 4 to bind"),
     ({-1: 0},                        InvalidArgumentError, "no argument -1 to bind"),
@@ -150,15 +149,14 @@ def test_by_name():
     ({2: "no"},                      InvalidArgumentError, r"bound argument 2 \(scale\)"),
     ({2: (np.ones(6, "f4"),)},       InvalidArgumentError, r"bound argument 2 \(scale\)"),
 ])  # fmt: skip
-def test_wrong_arguments_are_refused(platform, fixed, error, says):
+def test_wrong_arguments_are_refused(backend, fixed, error, says):
     with pytest.raises(error, match=says):
-        cyxla.compile(LAYER, platform=platform).bind(fixed)
+        cyxla.compile(LAYER, platform=backend).bind(fixed)
 
 
-@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
 @pytest.mark.parametrize("fixed", [(1,), (1, 2)])
-def test_later_changes_are_not_seen(platform, fixed):
-    run, values = cyxla.compile(LAYER, platform=platform), arguments(cyxla.hlo.parse_module(LAYER))
+def test_later_changes_are_not_seen(backend, fixed):
+    run, values = cyxla.compile(LAYER, platform=backend), arguments(cyxla.hlo.parse_module(LAYER))
     given = [v.copy() for v in values]
     bound = run.bind({k: given[k] for k in fixed})
     free = [v for k, v in enumerate(values) if k not in fixed]

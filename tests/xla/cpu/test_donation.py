@@ -182,10 +182,9 @@ def test_no_result_of_its_size():
     (INCREMENT, (0, "x"), "donated twice"), (INCREMENT, (1.5,), "neither the number"), (INCREMENT, (True,), "neither"),
     ("ENTRY e { ROOT r = f32[] constant(1) }", (0,), "no parameter 0"),
 ])  # fmt: skip
-@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
-def test_wrong_names_are_refused(platform, text, donate, message):
+def test_wrong_names_are_refused(backend, text, donate, message):
     with pytest.raises(InvalidArgumentError, match=message):
-        cyxla.compile(text, donate=donate, platform=platform)
+        cyxla.compile(text, donate=donate, platform=backend)
 
 
 def test_out():

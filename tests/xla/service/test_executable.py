@@ -1,10 +1,16 @@
 """Executables: bound arguments, XLA's way to run, properties."""
 
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import cyxla
 from cyxla.errors import InvalidArgumentError, UnimplementedError
+from cyxla.xla import service
 from cyxla.xla.service import RunOptions
 
 PLATFORMS = ["interpreter", "cpu"]
@@ -121,3 +127,15 @@ def test_asynchronous_calls_run_at_the_same_time():
     one, two = (client.compile(text.format(give=a, take=b)) for a, b in ((1, 2), (2, 1)))
     futures = [one.run_async([np.float32(1)]), two.run_async([np.float32(2)])]
     assert [float(f.result(timeout=20)) for f in futures] == [2, 1]
+
+
+LOADS = "import pickle, sys; print(pickle.loads(bytes.fromhex(sys.argv[1])).platform)"
+
+
+def test_pickles_register_the_platforms_that_they_need(run):
+    """In a process that has imported nothing; the service itself names no client."""
+    words = [sys.executable, "-c", LOADS, pickle.dumps(run).hex()]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr) == (run.platform, "")
+    sources = Path(service.__file__).parent.glob("*.py")
+    assert [path.name for path in sources if "xla.client" in path.read_text()] == []

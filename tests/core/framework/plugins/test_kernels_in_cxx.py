@@ -56,16 +56,15 @@ def test_kernels(shape, dtype):
     np.testing.assert_array_equal(apply_op("CxxScale", x, factor=-1.5), np.array(-1.5 * x, dtype))
 
 
-@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
 @pytest.mark.parametrize("op, dtype, scale", [("CxxScale", "float32", 2), ("CxxNegate", "float64", -1)])
-def test_compiled_ops(op, dtype, scale, platform):
+def test_compiled_ops(op, dtype, scale, backend):
     graph = cyxla.Graph()
     with graph.as_default():
         x = graph.placeholder(dtype, [None, 2])
         y = apply_op(op, x)
     assert str(y.shape) == "[?,2]"
     value = floats(3, 2, dtype=dtype)
-    with cyxla.Session(graph, jit="on", platform=platform) as session:
+    with cyxla.Session(graph, jit="on", platform=backend) as session:
         np.testing.assert_array_equal(session.run(y, {x: value}), scale * value)
 
 

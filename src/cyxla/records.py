@@ -179,19 +179,19 @@ def _tuple(name: str, fields: Iterable[str]) -> str:
 
 def _repr(names: list[str]) -> Callable[[Any], str]:
     @recursive_repr("...")
-    def __repr__(self: Any) -> str:
+    def __repr__(self: Any) -> str:  # noqa: N807
         return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
     return __repr__
 
 
 def _frozen_methods(cls: type, names: set[str]) -> tuple[Callable[[Any, str, Any], None], Callable[[Any, str], None]]:
-    def __setattr__(self: Any, name: str, value: Any) -> None:
+    def __setattr__(self: Any, name: str, value: Any) -> None:  # noqa: N807
         if type(self) is cls or name in names:
             raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
         super(cls, self).__setattr__(name, value)
 
-    def __delattr__(self: Any, name: str) -> None:
+    def __delattr__(self: Any, name: str) -> None:  # noqa: N807
         if type(self) is cls or name in names:
             raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
         super(cls, self).__delattr__(name)

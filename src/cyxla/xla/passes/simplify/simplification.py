@@ -9,10 +9,10 @@ from typing import Final
 
 from cyxla.xla.hlo import HloModule
 from cyxla.xla.passes import Pass
+from cyxla.xla.passes.engine.on_demand import OnDemand
 from cyxla.xla.passes.engine.pipeline import HloPassFix, HloPassPipeline, Settings
 from cyxla.xla.passes.engine.rewrite import Again, RewritePass
 from cyxla.xla.passes.simplify import (
-    conditional_simplifier,
     constant_folding,
     cse,
     dce,
@@ -27,7 +27,7 @@ from cyxla.xla.passes.simplify.tuple_simplifier import tuple_simplifier
 SIMPLIFY: Final[tuple[tuple[str, Pass | RewritePass], ...]] = (
     ("zero_sized", zero_sized.run),
     ("tuple_simplifier", tuple_simplifier),
-    ("conditional_simplifier", conditional_simplifier.run),
+    ("conditional_simplifier", OnDemand("simplify.conditional_simplifier", "conditional")),
     ("while_simplifier", while_simplifier.run),
     ("window_simplifier", window_simplifier.run),
     ("algebra", algebra),

@@ -94,11 +94,13 @@ def run_passes(module: HloModule, options: CompileOptions, dump: Dump) -> HloMod
     _check_nesting(module)
     check_devices(module)
     copy = clone(module)
+    simplifier = simplification.Simplifier(Settings(options.disabled_passes, config.get("VERIFY")))
     with observed(dump.passes, copy):
         for name, run in PASSES:
             if name not in options.disabled_passes:
                 with dump.timed(name):
-                    _run_pass(name, run, copy, options)
+                    _run_pass(name, run, copy, options, simplifier)
+    simplifier.finish(copy)
     return copy
 
 
@@ -113,23 +115,24 @@ def _pad_dynamic(module: HloModule, options: CompileOptions) -> bool:
         raise
 
 
-def _run_pass(name: str, run: Pass, module: HloModule, options: CompileOptions) -> None:
-    checked = config.get("VERIFY")
+def _run_pass(
+    name: str, run: Pass, module: HloModule, options: CompileOptions, simplifier: simplification.Simplifier
+) -> None:
     if run is simplification.run:  # the passes inside it are checked and observed one by one
-        simplification.run(module, Settings(options.disabled_passes, checked))
+        simplifier.run(module)
         return
     if run in (equal_elements.run, range_simplifier.run):
-        _simplify_after(name, run, module, Settings(options.disabled_passes, checked))
+        _simplify_after(name, run, module, simplifier)
         return
     if _pad_dynamic(module, options) if run is pad_dynamic.run else run(module):
         observer = current()
         if observer is not None:
             observer.after(name, module)
-        if checked:
+        if config.get("VERIFY"):
             verify(module)
 
 
-def _simplify_after(name: str, run: Pass, module: HloModule, settings: Settings) -> None:
+def _simplify_after(name: str, run: Pass, module: HloModule, simplifier: simplification.Simplifier) -> None:
     """Run a pass, and simplify what it leaves, as long as it changes anything."""
     for _ in range(MAX_ROUNDS):
         if not run(module):
@@ -137,7 +140,7 @@ def _simplify_after(name: str, run: Pass, module: HloModule, settings: Settings)
         observer = current()
         if observer is not None:
             observer.after(name, module)
-        simplification.run(module, settings)
+        simplifier.run(module)
 
 
 def emit(module: HloModule, options: CompileOptions | None = None) -> tuple[Plan, Buffers, Source]:

@@ -9,6 +9,7 @@ from typing import Final
 
 from cyxla.xla.hlo import HloModule
 from cyxla.xla.passes import Pass
+from cyxla.xla.passes.engine.local_pass import EachComputation, LocalPass
 from cyxla.xla.passes.engine.on_demand import OnDemand
 from cyxla.xla.passes.engine.pipeline import HloPassFix, HloPassPipeline, Settings
 from cyxla.xla.passes.engine.rewrite import Again, RewritePass
@@ -24,16 +25,16 @@ from cyxla.xla.passes.simplify.algebra import algebra
 from cyxla.xla.passes.simplify.reshape_mover import reshape_mover
 from cyxla.xla.passes.simplify.tuple_simplifier import tuple_simplifier
 
-SIMPLIFY: Final[tuple[tuple[str, Pass | RewritePass], ...]] = (
-    ("zero_sized", zero_sized.run),
+SIMPLIFY: Final[tuple[tuple[str, Pass | RewritePass | EachComputation], ...]] = (
+    ("zero_sized", EachComputation(zero_sized.run_computation)),
     ("tuple_simplifier", tuple_simplifier),
     ("conditional_simplifier", OnDemand("simplify.conditional_simplifier", "conditional")),
-    ("while_simplifier", while_simplifier.run),
-    ("window_simplifier", window_simplifier.run),
+    ("while_simplifier", EachComputation(while_simplifier.run_computation)),
+    ("window_simplifier", EachComputation(window_simplifier.run_computation)),
     ("algebra", algebra),
-    ("constant_folding", constant_folding.run),
+    ("constant_folding", EachComputation(constant_folding.run_computation)),
     ("reshape_mover", reshape_mover),
-    ("cse", cse.run),
+    ("cse", EachComputation(cse.run_computation)),
     ("dce", dce.run),
 )
 
@@ -44,14 +45,38 @@ def pipeline(settings: Settings | None = None) -> HloPassFix:
     for name, step in SIMPLIFY:
         if isinstance(step, RewritePass):
             steps.add(Again(step))
+        elif isinstance(step, EachComputation):
+            steps.add(LocalPass(name, step.function))
         else:
             steps.add(name, step)
     return HloPassFix(steps)
 
 
+class Simplifier:
+    """Simplification of one module, again after each of several passes: later runs visit what has changed.
+
+    Parameters
+    ----------
+    settings : Settings, optional
+        Settings; by default those of the environment.
+    """
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self._pipeline = pipeline(settings)
+
+    def run(self, module: HloModule) -> bool:
+        """Simplify the module; return whether anything changed."""
+        return self._pipeline.run(module)
+
+    def finish(self, module: HloModule) -> None:
+        """Clear the change logs, which the runs have read."""
+        for computation in module.computations.values():
+            computation.changed.clear()
+
+
 def run(module: HloModule, settings: Settings | None = None) -> bool:
     """Simplify a module; the default settings are those of the environment."""
-    changed = pipeline(settings).run(module)
-    for computation in module.computations.values():
-        computation.changed.clear()
+    simplifier = Simplifier(settings)
+    changed = simplifier.run(module)
+    simplifier.finish(module)
     return changed

@@ -1,7 +1,7 @@
 """Functions of many kinds, and the time of the first call of one of them: ``python first_calls.py stencil``.
 
-It prints JSON: wall seconds of the first call, CPU seconds of this process and of its compilers, and how many modules the
-call has imported.
+It prints JSON: wall seconds of the first call, CPU seconds of this process and of its compilers, and how many modules
+the call has imported.
 """
 
 import json

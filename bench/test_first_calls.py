@@ -1,7 +1,7 @@
 """Claims: the first call of a function takes at most half a second in the median, and none takes a second.
 
-Nothing is cached, and nothing but `cyxla.jit` is imported before: the call imports the compiler, traces, runs the passes,
-and compiles C. NPBench's kernels have their first calls in the table of `npbench/run.py`.
+Nothing is cached, and nothing but `cyxla.jit` is imported before: the call imports the compiler, traces, runs the
+passes, and compiles C. NPBench's kernels have their first calls in the table of `npbench/run.py`.
 """
 
 import json

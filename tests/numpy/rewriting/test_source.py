@@ -62,20 +62,22 @@ Two.
     return x
 
 
-def dead_text_to_the_left(x):
+def dead_text_to_the_left(x):  # noqa: RET503
+    if x is None:
+        return x
     return x
-    note = """
+    print("""
 left
-"""
+""")
 
 
 def comment_to_the_left(x):
 # to the left
-    y = x + 1
+    x += 1
 
 # again
 
-    return y
+    return x
 
 
 def nothing_else(x): return x
@@ -91,7 +93,7 @@ def only_a_text(x):
     """Do nothing."""
 
 
-def ends_with_dead_code(x):
+def ends_with_dead_code(x):  # noqa: RET503
     return x
     pass
 

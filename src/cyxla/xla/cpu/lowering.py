@@ -94,13 +94,11 @@ def run_passes(module: HloModule, options: CompileOptions, dump: Dump) -> HloMod
     _check_nesting(module)
     check_devices(module)
     copy = clone(module)
-    simplifier = simplification.Simplifier(Settings(options.disabled_passes, config.get("VERIFY")))
     with observed(dump.passes, copy):
         for name, run in PASSES:
             if name not in options.disabled_passes:
                 with dump.timed(name):
-                    _run_pass(name, run, copy, options, simplifier)
-    simplifier.finish(copy)
+                    _run_pass(name, run, copy, options)
     return copy
 
 
@@ -115,24 +113,23 @@ def _pad_dynamic(module: HloModule, options: CompileOptions) -> bool:
         raise
 
 
-def _run_pass(
-    name: str, run: Pass, module: HloModule, options: CompileOptions, simplifier: simplification.Simplifier
-) -> None:
+def _run_pass(name: str, run: Pass, module: HloModule, options: CompileOptions) -> None:
+    checked = config.get("VERIFY")
     if run is simplification.run:  # the passes inside it are checked and observed one by one
-        simplifier.run(module)
+        simplification.run(module, Settings(options.disabled_passes, checked))
         return
     if run in (equal_elements.run, range_simplifier.run):
-        _simplify_after(name, run, module, simplifier)
+        _simplify_after(name, run, module, Settings(options.disabled_passes, checked))
         return
     if _pad_dynamic(module, options) if run is pad_dynamic.run else run(module):
         observer = current()
         if observer is not None:
             observer.after(name, module)
-        if config.get("VERIFY"):
+        if checked:
             verify(module)
 
 
-def _simplify_after(name: str, run: Pass, module: HloModule, simplifier: simplification.Simplifier) -> None:
+def _simplify_after(name: str, run: Pass, module: HloModule, settings: Settings) -> None:
     """Run a pass, and simplify what it leaves, as long as it changes anything."""
     for _ in range(MAX_ROUNDS):
         if not run(module):
@@ -140,7 +137,7 @@ def _simplify_after(name: str, run: Pass, module: HloModule, simplifier: simplif
         observer = current()
         if observer is not None:
             observer.after(name, module)
-        simplifier.run(module)
+        simplification.run(module, settings)
 
 
 def emit(module: HloModule, options: CompileOptions | None = None) -> tuple[Plan, Buffers, Source]:

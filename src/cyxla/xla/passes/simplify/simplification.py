@@ -52,31 +52,9 @@ def pipeline(settings: Settings | None = None) -> HloPassFix:
     return HloPassFix(steps)
 
 
-class Simplifier:
-    """Simplification of one module, again after each of several passes: later runs visit what has changed.
-
-    Parameters
-    ----------
-    settings : Settings, optional
-        Settings; by default those of the environment.
-    """
-
-    def __init__(self, settings: Settings | None = None) -> None:
-        self._pipeline = pipeline(settings)
-
-    def run(self, module: HloModule) -> bool:
-        """Simplify the module; return whether anything changed."""
-        return self._pipeline.run(module)
-
-    def finish(self, module: HloModule) -> None:
-        """Clear the change logs, which the runs have read."""
-        for computation in module.computations.values():
-            computation.changed.clear()
-
-
 def run(module: HloModule, settings: Settings | None = None) -> bool:
     """Simplify a module; the default settings are those of the environment."""
-    simplifier = Simplifier(settings)
-    changed = simplifier.run(module)
-    simplifier.finish(module)
+    changed = pipeline(settings).run(module)
+    for computation in module.computations.values():
+        computation.changed.clear()
     return changed

@@ -40,7 +40,7 @@ def _is_deferrable(cls: type, options: dict[str, Any]) -> bool:
     return options.keys() <= _OPTIONS and not cls.__dict__.keys() & _AT_ONCE
 
 
-def _deferred(cls: Any, options: dict[str, Any]) -> type:
+def _deferred(cls: Any, options: dict[str, Any]) -> Any:
     """Put methods and attributes in place that complete the class."""
 
     def complete() -> None:
@@ -185,7 +185,7 @@ def _repr(names: list[str]) -> Callable[[Any], str]:
     return __repr__
 
 
-def _frozen_methods(cls: type, names: set[str]) -> tuple[Callable[[Any, str, Any], None], Callable[[Any, str], None]]:
+def _frozen_methods(cls: Any, names: set[str]) -> tuple[Callable[[Any, str, Any], None], Callable[[Any, str], None]]:
     def __setattr__(self: Any, name: str, value: Any) -> None:  # noqa: N807
         if type(self) is cls or name in names:
             raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")

@@ -106,13 +106,13 @@ def main():
     arguments, jitted, modules = arguments(), cyxla.jit(function), len(sys.modules)
     before, started = os.times(), time.perf_counter()
     jitted(*arguments)
-    wall, after = time.perf_counter() - started, os.times()
+    wall, after, modules = time.perf_counter() - started, os.times(), len(sys.modules) - modules
     jitted.wait()
     print(json.dumps({
         "wall": wall,
         "python": after.user + after.system - before.user - before.system,
         "compilers": after.children_user + after.children_system - before.children_user - before.children_system,
-        "modules": len(sys.modules) - modules,
+        "modules": modules,
     }))  # fmt: skip
 
 

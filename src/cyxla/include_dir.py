@@ -1,8 +1,10 @@
 """Location of the C headers, in an installed package and in a source tree."""
 
+from functools import cache
 from pathlib import Path
 
 
+@cache
 def get_include() -> str:
     """Return the directory to pass to a C compiler as ``-I``, for ``#include "cyxla/abi.h"``.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
+
+from cyxla.records import dataclass
 
 COMBINE = -(2**63)  # the `*` in a tile: combine this dimension with the next
 

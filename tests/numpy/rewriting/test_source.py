@@ -1,7 +1,9 @@
 """Definitions of functions in their files."""
 
 import ast
+import inspect
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -45,3 +47,89 @@ def test_lambdas(name):
 def test_equal_lambdas_on_one_line():
     columns = [definition_of(function).node.col_offset for function in SAME]
     assert columns[0] < columns[1]
+
+
+# fmt: off
+def two_lines(x):
+    return np.sin(
+x)
+
+
+def text_to_the_left(x):
+    """One.
+Two.
+"""
+    return x
+
+
+def dead_text_to_the_left(x):  # noqa: RET503
+    if x is None:
+        return x
+    return x
+    print("""
+left
+""")
+
+
+def comment_to_the_left(x):
+# to the left
+    x += 1
+
+# again
+
+    return x
+
+
+def nothing_else(x): return x
+
+
+def inner_function(x):
+    def inner(y):
+        return y + 1
+    return inner(x)
+
+
+def only_a_text(x):
+    """Do nothing."""
+
+
+def ends_with_dead_code(x):  # noqa: RET503
+    return x
+    pass
+
+
+class Indented:
+    def method(self, x):
+        if x is None:
+            return 0
+        return x
+
+    def last(self, x): return [
+        x]
+# fmt: on
+
+
+FUNCTIONS = {
+    f.__name__: f
+    for f in (
+        two_lines, text_to_the_left, dead_text_to_the_left, comment_to_the_left, nothing_else, inner_function,
+        only_a_text, ends_with_dead_code, Indented.method, Indented.last,
+    )
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_definitions(name):
+    function = FUNCTIONS[name]
+    found = definition_of(function)
+    assert found is not None
+    assert found.node.name == function.__name__
+    tree = ast.parse(Path(__file__).read_text())
+    (expected,) = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == name]
+    assert ast.dump(found.node, include_attributes=True) == ast.dump(expected, include_attributes=True)
+
+
+def test_definitions_need_no_tokens(monkeypatch):
+    monkeypatch.setattr(inspect, "getblock", None)
+    assert definition_of(inner_function) is not None
+    assert definition_of(Indented.method) is not None

@@ -118,3 +118,52 @@ def test_a_program_without_loops_is_left_alone():
     module = parse_module("ENTRY e { i = s64[] constant(3) ROOT x = s64[] maximum(i, i) }")
     assert not range_simplifier.run(module)
     assert not loop_updates.run(module)
+
+
+def nest(depth):
+    """Text of loops in loops, each of which carries a counter and a number that stays within its first range."""
+    state, parts = "(s64[], s64[], s64[])", []
+    for level in range(depth):
+        inner = f"while(t), condition=more{level - 1}, body=step{level - 1}" if level else ""
+        body = f"z = s64[] constant(0) t = {state} tuple(z, k, m) w = {state} {inner}" if level else ""
+        last = "g = s64[] get-tuple-element(w), index=1" if level else "g = s64[] minimum(k, m)"
+        parts.append(f"""
+            step{level} {{
+              s = {state} parameter(0)
+              i = s64[] get-tuple-element(s), index=0
+              k = s64[] get-tuple-element(s), index=1
+              m = s64[] get-tuple-element(s), index=2
+              {body} {last}
+              one = s64[] constant(1) j = s64[] add(i, one)
+              ROOT r = {state} tuple(j, g, m)
+            }}
+            more{level} {{
+              s = {state} parameter(0)
+              i = s64[] get-tuple-element(s), index=0
+              n = s64[] constant(9)
+              ROOT l = pred[] compare(i, n), direction=LT
+            }}""")
+    return (
+        "HloModule m"
+        + "".join(parts)
+        + f"""
+        ENTRY e {{
+          z = s64[] constant(0) five = s64[] constant(5)
+          t = {state} tuple(z, five, five)
+          w = {state} while(t), condition=more{depth - 1}, body=step{depth - 1}
+          ROOT r = s64[] get-tuple-element(w), index=1
+        }}"""
+    )
+
+
+@pytest.mark.parametrize("depth", [2, 4])
+def test_loops_in_loops_are_visited_a_few_times(depth, monkeypatch):
+    visits = []
+    visit = IndexRanges._visit
+    monkeypatch.setattr(
+        IndexRanges, "_visit", lambda self, computation: (visits.append(computation), visit(self, computation))
+    )
+    module = parse_module(nest(depth))
+    known = IndexRanges(module.entry)
+    assert known.of(module.entry.root) == (5, 5)
+    assert max(visits.count(c) for c in visits) <= depth + 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from math import prod
 from typing import Any, Final, TypeAlias
@@ -19,6 +19,7 @@ from cyxla.numpy.calls.entries import Entry, PlainEntry
 from cyxla.numpy.calls.lowering import OpenSizes
 from cyxla.numpy.calls.signatures import Call
 from cyxla.numpy.calls.size_history import OpenDims, Shapes, SizeHistory, group_key, shapes_of
+from cyxla.records import dataclass
 
 MODES: Final = ("auto", "any", "exact")
 SIZES_BEFORE: Final = {"auto": 2, "any": 1}  # sizes of a dimension that are compiled exactly, before any size is

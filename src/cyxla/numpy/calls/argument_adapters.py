@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from cyxla._native.dispatch import Dispatcher
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.tracing.promotion import Dtype
+from cyxla.records import dataclass
 
 #: Types of static values: neither arrays nor numbers; they are part of a signature, and of a result.
 STATIC_TYPES = (

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import is_dataclass
 from typing import Any, NamedTuple
 
 from cyxla.numpy.state.effects import DELETED, Deleted, Outside, set_attribute, set_item
 from cyxla.numpy.tracing.containers import kind_of
 from cyxla.numpy.tracing.sized_array import SizedArray
+from cyxla.records import dataclass
 
 Step = tuple[Callable[[Any, Any], Any], Any]  # function of a container and a key that returns the part, and the key
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import compress
 from typing import Any, NamedTuple
@@ -33,6 +33,7 @@ from cyxla.numpy.tracing.sized_array import SIZED, SizedArray, contains_sized, s
 from cyxla.numpy.tracing.trace import Program, Trace, tracing
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.records import dataclass
 from cyxla.types import ElementType, Shape, from_numpy
 from cyxla.xla.hlo import HloModule
 from cyxla.xla.hlo.builder import XlaOp

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 from weakref import ref
 
@@ -21,6 +21,7 @@ from cyxla.numpy.tracing.containers import LEAF, Tree
 from cyxla.numpy.tracing.needed_values import NeededValue
 from cyxla.numpy.tracing.static_keys import read_only_copy, static_key
 from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.records import dataclass
 
 MOST_NUMBERS = 1000  # Python's numbers in the containers of an argument
 _DEFAULT = object()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from cyxla.numpy.calls.lowering import Spec
 from cyxla.numpy.calls.signatures import Call
+from cyxla.records import dataclass
 
 Dim: TypeAlias = tuple[int, int]  # index of an input, and of one of its dimensions
 Shapes: TypeAlias = tuple[tuple[int, ...], ...]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from cyxla.numpy.gradient.elementwise import sum_over
 from cyxla.numpy.tracing.bodies import Body, instruction_of, reachable
 from cyxla.numpy.tracing.trace import Pullback, Rule, Trace, require_current, tracing
+from cyxla.records import dataclass
 from cyxla.types import ElementType, Shape
 from cyxla.xla.batching import Batcher, Value
 from cyxla.xla.hlo.builder import XlaOp, scalar_computation

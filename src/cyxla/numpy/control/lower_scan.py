@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from cyxla.numpy.control.lower_while import (
     INDEX,
@@ -19,6 +19,7 @@ from cyxla.numpy.gradient.composites import attach
 from cyxla.numpy.gradient.table import Cotangents, zeros
 from cyxla.numpy.tracing.bodies import Body, body_results, inline, instruction_of, record_body, replay
 from cyxla.numpy.tracing.trace import Pullback, require_current
+from cyxla.records import dataclass
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from inspect import signature
 from operator import index
 from typing import Any
@@ -30,6 +29,7 @@ from cyxla.numpy.tracing.sized_array import SizedArray, contains_sized
 from cyxla.numpy.tracing.trace import Trace, current, require_current, tracing, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.records import dataclass
 from cyxla.xla.batching import Batcher, Value
 from cyxla.xla.batching.batcher import source_line
 from cyxla.xla.batching.folding import move_from_front, move_to_front

@@ -9,7 +9,6 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +20,7 @@ from cyxla.include_dir import get_include
 from cyxla.numpy.custom_calls.registration import ArraySpec, CustomCall, custom_call, register_c_call
 from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
+from cyxla.records import dataclass
 from cyxla.xla.cpu.native import cache as store
 from cyxla.xla.cpu.native import compiler_search
 from cyxla.xla.cpu.native.toolchain import Toolchain

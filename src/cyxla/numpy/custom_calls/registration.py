@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial, update_wrapper
 from inspect import Parameter, signature
 from types import MappingProxyType
@@ -17,6 +16,7 @@ from cyxla.numpy.gradient.composites import composite
 from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.trace import current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, value_of
+from cyxla.records import dataclass
 from cyxla.types import Shape, from_numpy
 from cyxla.xla.evaluator import register_custom_call
 from cyxla.xla.evaluator.targets import c_calls

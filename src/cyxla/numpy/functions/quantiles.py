@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -29,6 +28,7 @@ from cyxla.numpy.ufunc_methods.reduce import (
     reduction_to_out,
 )
 from cyxla.numpy.ufuncs.apply import broadcast_to, broadcast_together, to_outputs
+from cyxla.records import dataclass
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

@@ -1,8 +1,26 @@
-"""Derivatives of functions written with NumPy, emitted as HLO of the same program."""
+"""Derivatives of functions written with NumPy, emitted as HLO of the same program; imported on first use."""
 
-from cyxla.numpy.gradient.api import grad, value_and_grad, vjp
-from cyxla.numpy.gradient.composites import composite
-from cyxla.numpy.gradient.custom_derivatives import checkpoint, custom_vjp, stop_gradient
-from cyxla.numpy.gradient.forward import jvp
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cyxla.numpy.gradient.api import grad, value_and_grad, vjp
+    from cyxla.numpy.gradient.composites import composite
+    from cyxla.numpy.gradient.custom_derivatives import checkpoint, custom_vjp, stop_gradient
+    from cyxla.numpy.gradient.forward import jvp
 
 __all__ = ["checkpoint", "composite", "custom_vjp", "grad", "jvp", "stop_gradient", "value_and_grad", "vjp"]
+
+_MODULE_OF_NAME = {
+    "checkpoint": "custom_derivatives", "composite": "composites", "custom_vjp": "custom_derivatives", "grad": "api",
+    "jvp": "forward", "stop_gradient": "custom_derivatives", "value_and_grad": "api", "vjp": "api",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF_NAME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULE_OF_NAME[name]}"), name)
+    return value

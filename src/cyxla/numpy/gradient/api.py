@@ -6,7 +6,6 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import update_wrapper
 from typing import Any
 
@@ -21,6 +20,7 @@ from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.promotion import WEAK_DTYPES
 from cyxla.numpy.tracing.trace import current, require_current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
+from cyxla.records import dataclass
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp
 

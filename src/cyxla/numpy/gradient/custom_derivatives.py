@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial, update_wrapper, wraps
 from inspect import signature
 from threading import local
@@ -18,6 +17,7 @@ from cyxla.numpy.tracing.bodies import Body, TracedFunction, inline, record
 from cyxla.numpy.tracing.containers import Tree, flatten, map_leaves
 from cyxla.numpy.tracing.trace import Pullback, current, require_current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
+from cyxla.records import dataclass
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -16,6 +15,7 @@ from cyxla.numpy.indexing.parse import ArrayEntry, Entry, IntArray, IntegerEntry
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.ufuncs.apply import broadcast_to
+from cyxla.records import dataclass
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
 from cyxla.xla.hlo.builder import functions as xla

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from cyxla.numpy.indexing.parse import Entry, IntegerEntry, NewAxisEntry, SliceEntry
 from cyxla.numpy.tracing.trace import require_current
+from cyxla.records import dataclass
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

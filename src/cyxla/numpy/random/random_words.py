@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 from operator import index
 from typing import Any
@@ -14,6 +13,7 @@ from cyxla.errors import TraceError
 from cyxla.numpy.control.loops import while_loop
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.records import dataclass
 from cyxla.types import Shape, from_numpy
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.values import reduced, scalar

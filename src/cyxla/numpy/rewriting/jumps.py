@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from cyxla.numpy.rewriting import build
 from cyxla.numpy.rewriting.names import has_own
+from cyxla.records import dataclass
 
 RETURNED, VALUE = "_cyxla_returned", "_cyxla_value"
 _JUMPS = (ast.Return, ast.Break, ast.Continue)

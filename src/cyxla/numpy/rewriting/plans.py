@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from cyxla.numpy.rewriting.parts import Leaves
 from cyxla.numpy.tracing.promotion import Kind
 from cyxla.numpy.tracing.traced_array import TracedArray
 from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.records import dataclass
 
 
 class Variables(NamedTuple):

@@ -54,11 +54,37 @@ def _parsed(code: CodeType) -> ast.Module | None:
     first = code.co_firstlineno - 1
     if not 0 <= first < len(lines):
         return None
+    tree = _parsed_block("".join(_indented_block(lines[first:], _last_line(code) - first)), first)
+    if tree is not None:
+        return tree
     try:
-        block = inspect.getblock(lines[first:])
+        block = inspect.getblock(lines[first:])  # whose tokens take long to find
     except (SyntaxError, IndentationError):
         return None
     return _parsed_block("".join(block), first)
+
+
+def _last_line(code: CodeType) -> int:
+    """Return the number of the last line with code of a function, or of one inside it."""
+    ends = [place[1] for place in code.co_positions() if place[1] is not None]
+    return max([code.co_firstlineno, *ends, *(_last_line(c) for c in code.co_consts if isinstance(c, CodeType))])
+
+
+def _indented_block(lines: list[str], count: int) -> list[str]:
+    """Return the first lines, at least `count` of them, up to the next that is indented like the first."""
+    first = _indentation(lines[0])
+    end = count
+    while end < len(lines) and (_is_blank(lines[end]) or _indentation(lines[end]) > first):
+        end += 1
+    return lines[:end]
+
+
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _is_blank(line: str) -> bool:
+    return line.lstrip()[:1] in ("", "#")
 
 
 def _parsed_block(text: str, first: int) -> ast.Module | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ from cyxla.numpy.indexing.ranges import range_of
 from cyxla.numpy.tracing.sized_array import SizedArray, as_size
 from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.records import dataclass
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
 

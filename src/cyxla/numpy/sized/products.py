@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from operator import index
 from typing import Any
 
@@ -16,6 +15,7 @@ from cyxla.numpy.sized.slices import slice_along
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.sized_array import SizedArray, as_size, filled, raise_unsupported
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
+from cyxla.records import dataclass
 
 Label = str | int
 _np: Any = np  # its functions dispatch to this package

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 from operator import index
 from typing import Any
@@ -19,6 +18,7 @@ from cyxla.numpy.sized.table import sized
 from cyxla.numpy.tracing.sized_array import SizedArray, as_size, product, raise_unsupported
 from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
+from cyxla.records import dataclass
 from cyxla.xla.hlo.instruction import Instruction
 
 _np: Any = np  # its functions dispatch to this package

@@ -7,13 +7,13 @@ loop, in the enclosing computation, or in a form that can be differentiated.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from cyxla.numpy.tracing.containers import Tree, flatten
 from cyxla.numpy.tracing.trace import Rule, Trace, require_current, tracing
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.records import dataclass
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.instruction import Instruction

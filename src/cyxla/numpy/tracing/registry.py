@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar
 
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.tracing.trace import user_line
+from cyxla.records import dataclass
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -8,7 +8,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -19,6 +19,7 @@ from cyxla._native.dispatch import begin_trace, end_trace, set_traces
 from cyxla.errors import DTypeError, OpError, TraceError, UnimplementedError
 from cyxla.forking import call_in_child
 from cyxla.numpy.tracing.hooks import hooks
+from cyxla.records import dataclass
 from cyxla.types import Shape, from_numpy
 from cyxla.xla.hlo.attributes import Metadata
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp

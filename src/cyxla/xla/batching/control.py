@@ -6,9 +6,9 @@ its result; a loop runs until it has ended for all elements, and keeps the state
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property, reduce
 
+from cyxla.records import dataclass
 from cyxla.types import ElementType, Shape
 from cyxla.xla.batching.batcher import Batcher, state_computation
 from cyxla.xla.batching.flags import branch_flags, flat, loop_flags

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from cyxla.records import dataclass
 from cyxla.types import Shape
 from cyxla.xla.batching.values import Value, mapped, with_batch
 from cyxla.xla.hlo.builder import XlaOp

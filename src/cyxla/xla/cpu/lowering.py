@@ -23,22 +23,12 @@ from cyxla.xla.passes import Pass
 from cyxla.xla.passes.dynamic import pad_dynamic
 from cyxla.xla.passes.engine.clone import clone
 from cyxla.xla.passes.engine.observer import current, observed
+from cyxla.xla.passes.engine.on_demand import OnDemand
 from cyxla.xla.passes.engine.pipeline import Settings
-from cyxla.xla.passes.expand import batch_norm as expand_batch_norm
-from cyxla.xla.passes.expand import bitcast_convert as expand_bitcast_convert
-from cyxla.xla.passes.expand import collectives as expand_collectives
-from cyxla.xla.passes.expand import complex_dot as expand_complex_dot
 from cyxla.xla.passes.expand import constant as expand_constant
-from cyxla.xla.passes.expand import convolution as expand_convolution
 from cyxla.xla.passes.expand import dot as expand_dot
 from cyxla.xla.passes.expand import empty as expand_empty
-from cyxla.xla.passes.expand import layout as expand_layout
-from cyxla.xla.passes.expand import narrow as expand_narrow
-from cyxla.xla.passes.expand import ragged_dot as expand_ragged_dot
-from cyxla.xla.passes.expand import scaled_dot as expand_scaled_dot
-from cyxla.xla.passes.expand import scan as expand_scan
 from cyxla.xla.passes.expand import topk as expand_topk
-from cyxla.xla.passes.expand import window as expand_window
 from cyxla.xla.passes.simplify import (
     dce,
     equal_elements,
@@ -47,30 +37,35 @@ from cyxla.xla.passes.simplify import (
     loop_updates,
     range_simplifier,
     simplification,
-    sparse_dot,
 )
 from cyxla.xla.service import CompileOptions
 from cyxla.xla.service.donation import donated, resolve_donation
 
+_COLLECTIVES = (
+    "all-gather", "all-gather-done", "all-reduce", "all-reduce-done", "all-to-all", "collective-broadcast",
+    "collective-permute", "collective-permute-done", "partition-id", "ragged-all-to-all", "reduce-scatter",
+    "replica-id",
+)  # fmt: skip
+_BATCH_NORMS = ("batch-norm-grad", "batch-norm-inference", "batch-norm-training")
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("pad_dynamic", pad_dynamic.run),
     ("inline", inline.run),
     ("expand_constant", expand_constant.run),
     ("expand_empty", expand_empty.run),
-    ("expand_collectives", expand_collectives.run),
-    ("expand_batch_norm", expand_batch_norm.run),
-    ("expand_layout", expand_layout.run),
-    ("expand_bitcast_convert", expand_bitcast_convert.run),
-    ("expand_narrow", expand_narrow.run),
-    ("expand_scan", expand_scan.run),
-    ("expand_ragged_dot", expand_ragged_dot.run),
-    ("expand_scaled_dot", expand_scaled_dot.run),
-    ("expand_convolution", expand_convolution.run),
-    ("sparse_dot", sparse_dot.run),
-    ("expand_complex_dot", expand_complex_dot.run),
+    ("expand_collectives", OnDemand("expand.collectives", *_COLLECTIVES)),
+    ("expand_batch_norm", OnDemand("expand.batch_norm", *_BATCH_NORMS)),
+    ("expand_layout", OnDemand("expand.layout", "bitcast", "get-dimension-size")),
+    ("expand_bitcast_convert", OnDemand("expand.bitcast_convert", "bitcast-convert")),
+    ("expand_narrow", OnDemand("expand.narrow", "cholesky", "triangular-solve")),
+    ("expand_scan", OnDemand("expand.scan", "scan")),
+    ("expand_ragged_dot", OnDemand("expand.ragged_dot", "ragged-dot")),
+    ("expand_scaled_dot", OnDemand("expand.scaled_dot", "scaled-dot")),
+    ("expand_convolution", OnDemand("expand.convolution", "convolution")),
+    ("sparse_dot", OnDemand("simplify.sparse_dot", "dot")),
+    ("expand_complex_dot", OnDemand("expand.complex_dot", "dot")),
     ("expand_dot", expand_dot.run),
     ("expand_topk", expand_topk.expand_unless(lambda ins: can_emit(ins) is None)),
-    ("expand_window", expand_window.run),
+    ("expand_window", OnDemand("expand.window", "reduce-window")),
     ("simplify", simplification.run),
     ("flatten_call_graph", flatten_call_graph.run),
     ("equal_elements", equal_elements.run),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import GeneratorType
 from typing import Any
 
@@ -19,6 +19,7 @@ from cyxla.errors import (
 )
 from cyxla.interrupts import interruptible
 from cyxla.memory import LARGE, require
+from cyxla.records import dataclass
 from cyxla.types import Shape
 from cyxla.xla.evaluator.custom_calls import find_custom_call
 from cyxla.xla.evaluator.registry import Handler, Request, Steps, handler_of

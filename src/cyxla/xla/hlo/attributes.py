@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from cyxla.records import dataclass
 from cyxla.types import Shape
 
 

@@ -8,10 +8,10 @@ Backends pass memory of these sizes to Fortran, which checks little of it: the s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError, UnimplementedError
+from cyxla.records import dataclass
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.backend_config import read_options
 from cyxla.xla.hlo.compaction_signature import check_compaction, is_compaction

@@ -43,8 +43,15 @@ def fingerprint(module: HloModule) -> str:
     return _digest([digests[module.entry], *_config(module)])
 
 
-def fingerprint_computation(comp: Computation) -> str:
+def fingerprint_computation(comp: Computation, known: dict[Computation, str] | None = None) -> str:
     """Hash one computation with all that it calls.
+
+    Parameters
+    ----------
+    comp : Computation
+        Computation to hash.
+    known : dict of Computation to str, optional
+        Known fingerprints, to which those of `comp` and of all that it calls are added.
 
     Returns
     -------
@@ -52,9 +59,10 @@ def fingerprint_computation(comp: Computation) -> str:
         32 hex digits.
     """
     shapes: dict[Shape, str] = {}
-    digests: dict[Computation, str] = {}
+    digests = {} if known is None else known
     for c in computations_post_order(comp):
-        digests[c] = _digest(_lines(c, digests, shapes))
+        if c not in digests:
+            digests[c] = _digest(_lines(c, digests, shapes))
     return digests[comp]
 
 

@@ -9,11 +9,12 @@ The docstring of a shape rule describes the result and lists the constraints; ``
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from cyxla.config import similar
 from cyxla.errors import AlreadyExistsError, NotFoundError, ShapeError
+from cyxla.records import dataclass
 from cyxla.types import ElementType, Shape
 
 if TYPE_CHECKING:

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
+from cyxla.records import dataclass
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.service.operation_count import operations
 from cyxla.xla.service.refusal import Refusal

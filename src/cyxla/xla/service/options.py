@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 
 from cyxla import config
 from cyxla.errors import InvalidArgumentError
+from cyxla.records import dataclass
 from cyxla.xla.feeds import Feeds
 from cyxla.xla.service.donation import check
 

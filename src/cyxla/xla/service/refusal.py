@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from cyxla.records import dataclass
 from cyxla.xla.hlo import Instruction
 
 

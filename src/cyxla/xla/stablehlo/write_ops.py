@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from cyxla.errors import UnimplementedError
+from cyxla.records import dataclass
 from cyxla.types import ElementType, Literal, Shape
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.attributes import ConvDims, ReplicaGroups, Window

@@ -6,10 +6,11 @@ Tuples are flattened: a tuple is a list of values, loops carry and functions ret
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from cyxla.errors import UnimplementedError
+from cyxla.records import dataclass
 from cyxla.types import Shape
 from cyxla.xla.hlo import Computation, HloModule, Instruction
 from cyxla.xla.stablehlo.write_values import type_of

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
 from cyxla.include_dir import get_include
+from cyxla.records import dataclass
 
 _BEGIN, _END = "/* instance of ", " */\n"
 

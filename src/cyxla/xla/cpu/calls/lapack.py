@@ -9,11 +9,11 @@ results back, so a routine may overwrite its operands.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
 from cyxla.errors import UnimplementedError
+from cyxla.records import dataclass
 from cyxla.types import ElementType, Shape
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.writer import CWriter

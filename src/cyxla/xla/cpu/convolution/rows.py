@@ -13,10 +13,10 @@ constants. The remaining features, and other types, have C of their own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
+from cyxla.records import dataclass
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.convolution.row_parameters import POSITIONS, RANK, WIDTHS, convolution_rows, tile_shapes
 from cyxla.xla.cpu.convolution.sizes import Sizes, reach, tasks, vector_bytes

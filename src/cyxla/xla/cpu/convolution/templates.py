@@ -6,8 +6,8 @@ The build of the package makes those that come prebuilt (`prebuilt.convolution`)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from cyxla.records import dataclass
 from cyxla.xla.cpu.c.kernel_header import instantiate
 from cyxla.xla.cpu.convolution.row_parameters import RANK, convolution_rows
 from cyxla.xla.cpu.convolution.tile_parameters import BLOCK, convolution

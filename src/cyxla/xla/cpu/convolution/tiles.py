@@ -18,8 +18,7 @@ The C is in ``include/cyxla/kernels/convolution{,_tile,_window}.h``; `_Tiled` ch
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from cyxla.records import dataclass
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.convolution.sizes import Sizes, reach, tasks, vector_bytes

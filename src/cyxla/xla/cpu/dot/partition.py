@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from cyxla.records import dataclass
 from cyxla.xla.cpu.kernel import machine
 
 MIN_GROUP, MAX_GROUP = 2, 8  # packed panels of a unit

@@ -8,8 +8,7 @@ element is the sum of chains of fused multiply-adds, in the order of the contrac
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from cyxla.records import dataclass
 from cyxla.xla.cpu.dot.few_rows import ColumnBlocks
 from cyxla.xla.cpu.dot.live_products import LiveProduct
 from cyxla.xla.cpu.dot.parameters import LOCALITIES, MAX_COMBINATIONS

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
+from cyxla.records import dataclass
 from cyxla.xla.cpu.c.kernel_header import instantiate
 from cyxla.xla.cpu.c.parameter_struct import ParameterStruct
 from cyxla.xla.cpu.dot.parameters import DOT, INNER, INNER_BYTES, MAX_COMBINATIONS, PREFETCH_BYTES, ROW_SUMS, TILE

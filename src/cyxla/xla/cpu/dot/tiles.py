@@ -19,8 +19,9 @@ alone, so that tiles and threads do not change the bits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from cyxla.records import dataclass
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.dot import templates
 from cyxla.xla.cpu.dot.live_products import LiveProduct

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from cyxla.records import dataclass
 from cyxla.xla.cpu.c.outline import outline_functions
 from cyxla.xla.cpu.c.prelude import prelude
 from cyxla.xla.cpu.entry.control_flow import DEFINITIONS, ControlWriter

@@ -11,8 +11,8 @@ The passes stand between instances of ``fft_vectors.h``, which defines their vec
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from cyxla.records import dataclass
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.fft.butterflies import STRAIGHT, Point, transform
 

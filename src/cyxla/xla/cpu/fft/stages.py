@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from enum import StrEnum
 
+from cyxla.records import dataclass
 from cyxla.xla.cpu.fft.plan import SMALLEST_FACTOR, Plan, Transform, is_chirp, line_bytes, line_scratch, split
 from cyxla.xla.cpu.fft.templates import VECTOR_BYTES
 from cyxla.xla.cpu.kernel import cost

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from functools import cached_property
 from typing import TypeAlias
 
+from cyxla.records import dataclass
 from cyxla.xla.cpu.c import scalar, scalar_computation
 from cyxla.xla.cpu.kernel.hlo_quotes import number_instructions
 from cyxla.xla.cpu.kernel.kernel import Value

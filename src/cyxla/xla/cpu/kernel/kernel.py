@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
+from cyxla.records import dataclass
 from cyxla.types import Shape
 from cyxla.xla.cpu.c.quote_comments import without_quotes
 from cyxla.xla.hlo import Computation, Instruction

@@ -8,8 +8,8 @@ update or solve a tile; the algorithms, headers under ``include/cyxla/kernels``,
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 
+from cyxla.records import dataclass
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.isa_levels import VECTOR_BITS

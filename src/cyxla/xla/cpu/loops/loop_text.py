@@ -22,9 +22,9 @@ the kernel, all as in the C (`kernel.hlo_quotes`); names of the module stand bes
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from cyxla.records import dataclass
 from cyxla.xla.cpu.kernel.kernel import Names, Value
 from cyxla.xla.cpu.loops.index_map import (
     Affine,

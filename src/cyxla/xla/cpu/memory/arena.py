@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from cyxla.records import dataclass
 from cyxla.xla.cpu.kernel import machine
 
 ALIGN = machine.LINE_BYTES

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import NamedTuple
 
 from cyxla import config
+from cyxla.records import dataclass
 from cyxla.types import Literal
 from cyxla.xla.cpu.kernel.kernel import STATE_BYTES, Value
 from cyxla.xla.cpu.memory import donations

@@ -10,9 +10,10 @@ buffer, a copy otherwise. Events happen at even moments; a value written at one 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cyxla.errors import InternalError
+from cyxla.records import dataclass
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.plan.nodes import ConditionalNode, KernelNode, Node, Plan, WhileNode
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from cyxla.records import dataclass
 from cyxla.xla.cpu.c.kernel_header import instance_function, is_instance, split_instances
 from cyxla.xla.cpu.c.prelude import expanded_size
 from cyxla.xla.cpu.c.quote_comments import without_quotes

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from cyxla.records import dataclass
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.kernel.values import CONTROL_FLOW
 from cyxla.xla.cpu.loops.index_map import Affine, Condition, Loop, Runtime, atoms_of

@@ -7,9 +7,10 @@ are cheap or read once are no statements: their readers compute them.
 from __future__ import annotations
 
 from bisect import insort
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from cyxla.records import dataclass
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.groups import is_loopable
 from cyxla.xla.cpu.kernel.kernel import Value

@@ -8,11 +8,12 @@ that a group did not take in, `Group.stored` the reason for each stored result.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from math import prod
 from typing import TypeAlias
 
+from cyxla.records import dataclass
 from cyxla.xla.cpu.emitters import fusible
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.cumulative_windows import prefix

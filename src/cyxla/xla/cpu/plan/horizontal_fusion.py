@@ -6,8 +6,9 @@ One call sets up the pointers once; where the parts are worth it, they run on se
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from cyxla.records import dataclass
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost, machine
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step, Value

@@ -12,10 +12,11 @@ that matters; the kernels compute that part alone, rounded up to their units of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from cyxla.errors import InvalidArgumentError
+from cyxla.records import dataclass
 from cyxla.xla.cpu.kernel.groups import Live
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.kernel.values import leaf_indices, resolve

@@ -8,11 +8,12 @@ as the merged group is not part of a cycle.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
 from math import prod
 from typing import TYPE_CHECKING
 
+from cyxla.records import dataclass
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.groups import MOVEMENT, GroupKind
 from cyxla.xla.cpu.kernel.kernel import Value

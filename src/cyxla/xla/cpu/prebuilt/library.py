@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+from cyxla.records import dataclass
 from cyxla.xla.cpu.c.isa_levels import COMPILE_FLAGS, OPTIMIZE_FLAGS, PREBUILT_LEVELS, Level, isa_flags
 from cyxla.xla.cpu.c.prelude import prelude
 

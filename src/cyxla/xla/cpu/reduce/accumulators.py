@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from cyxla.records import dataclass
 from cyxla.types import ElementType
 from cyxla.types.dtype import Kind
 from cyxla.xla.cpu.c import scalar

@@ -7,10 +7,10 @@ boxes no element needs a guard. Loops run over the results and are vectorised al
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 
+from cyxla.records import dataclass
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost

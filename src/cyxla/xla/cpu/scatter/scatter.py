@@ -7,9 +7,9 @@ into tasks; several may overlap, so they are one task.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 
+from cyxla.records import dataclass
 from cyxla.xla.cpu.c import scalar, scalar_computation
 from cyxla.xla.cpu.emitters import emits, emits_live
 from cyxla.xla.cpu.kernel import cost

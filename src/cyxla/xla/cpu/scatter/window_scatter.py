@@ -8,10 +8,10 @@ meets its windows in the order of a loop over windows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 
+from cyxla.records import dataclass
 from cyxla.types import ElementType, Shape
 from cyxla.xla.cpu.c import scalar, scalar_computation
 from cyxla.xla.cpu.c.writer import CWriter

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from cyxla.records import dataclass
 from cyxla.xla.evaluator.numerics import complex_math as complexes
 from cyxla.xla.evaluator.numerics import float_math as floats
 from cyxla.xla.evaluator.numerics import integer_math as integers

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
 
 import numpy as np
 
 from cyxla.errors import UnimplementedError
+from cyxla.records import dataclass
 from cyxla.types import ElementType
 from cyxla.xla.evaluator.evaluation import Evaluation
 from cyxla.xla.evaluator.numerics.conversion import convert_array

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from cyxla.errors import InvalidArgumentError, UnimplementedError
 from cyxla.forking import new_lock
+from cyxla.records import dataclass
 from cyxla.types import Shape
 from cyxla.xla.evaluator.custom_calls import find_custom_call, register_custom_call, unregister_custom_call
 from cyxla.xla.hlo.instruction import Instruction

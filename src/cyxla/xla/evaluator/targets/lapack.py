@@ -7,11 +7,11 @@ leading dimensions. Options are LAPACK's character codes, so ``uplo = 76`` is "L
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from cyxla.records import dataclass
 from cyxla.xla.evaluator.custom_calls import options_of, register_custom_call
 from cyxla.xla.evaluator.evaluation import Evaluation
 from cyxla.xla.evaluator.values import Array, Value, array_of, numpy_dtype

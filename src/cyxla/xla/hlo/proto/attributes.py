@@ -6,10 +6,10 @@ An attribute that has different fields in different opcodes also has a row for `
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from cyxla.errors import InvalidArgumentError, UnimplementedError
+from cyxla.records import dataclass
 from cyxla.types import Shape
 from cyxla.xla.hlo.attributes import (
     Alias,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from cyxla.errors import HloParseError
+from cyxla.records import dataclass
 from cyxla.xla.hlo.attributes import (
     Alias,
     ConvDims,

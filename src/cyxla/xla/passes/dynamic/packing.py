@@ -7,9 +7,9 @@ parameters, results and the states of loops, both are packed into a tuple: ``f32
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from cyxla.records import dataclass
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo import Instruction
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from cyxla import config
 from cyxla.errors import FailedPreconditionError, OpError
+from cyxla.records import dataclass
 from cyxla.xla.hlo import HloModule, verify
 from cyxla.xla.passes.engine.observer import current, dumping
 

@@ -179,8 +179,10 @@ class Again(HloModulePass):
         """Apply the rules around changed instructions."""
         changed = False
         for computation in module.post_order():
-            changed |= self.rules.run_computation(computation, self._read.get(computation))
-            self._read[computation] = len(computation.changed)
+            read = self._read.get(computation)
+            if read != len(computation.changed):
+                changed |= self.rules.run_computation(computation, read)
+                self._read[computation] = len(computation.changed)
         return changed
 
 

@@ -21,12 +21,19 @@ def rewrite_each(module: HloModule, table: Mapping[str, Rewrite]) -> bool:
     """
     changed = False
     for computation in module.post_order():
-        for ins in list(computation.instructions):
-            rewrite = table.get(ins.opcode)
-            new = rewrite(ins) if rewrite is not None else None
-            if new is not None and new is not ins:
-                replace(ins, new, rewrite)
-                changed = True
+        changed |= rewrite_in(computation, table)
+    return changed
+
+
+def rewrite_in(computation: Computation, table: Mapping[str, Rewrite]) -> bool:
+    """Replace instructions of one computation; see `rewrite_each`."""
+    changed = False
+    for ins in [i for i in computation.instructions if i.opcode in table]:
+        rewrite = table[ins.opcode]
+        new = rewrite(ins)
+        if new is not None and new is not ins:
+            replace(ins, new, rewrite)
+            changed = True
     return changed
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from cyxla.errors import OpError
 from cyxla.types import Literal
-from cyxla.xla.hlo import HloModule, Instruction
+from cyxla.xla.hlo import Computation, HloModule, Instruction
 from cyxla.xla.passes.engine.observer import replace
 
 MAX_BYTES: Final = 64 << 10
@@ -48,17 +48,24 @@ def run(module: HloModule) -> bool:
     """Fold every instruction whose operands are constants, operands first."""
     changed = False
     for computation in module.post_order():
-        stack = [u for i in computation.instructions if i.opcode in _SOURCES for u in i.users]
-        stack += [i for i in computation.instructions if i.opcode == "iota"]
-        while stack:
-            ins = stack.pop()
-            if ins.opcode in NOT_FOLDED or not _foldable(ins):
-                continue
-            new = _fold(ins)
-            if new is not None:
-                replace(ins, new, "all operands are constants")
-                stack.extend(new.users)
-                changed = True
+        changed |= run_computation(computation)
+    return changed
+
+
+def run_computation(computation: Computation) -> bool:
+    """Fold those of one computation."""
+    changed = False
+    stack = [u for i in computation.instructions if i.opcode in _SOURCES for u in i.users]
+    stack += [i for i in computation.instructions if i.opcode == "iota"]
+    while stack:
+        ins = stack.pop()
+        if ins.opcode in NOT_FOLDED or not _foldable(ins):
+            continue
+        new = _fold(ins)
+        if new is not None:
+            replace(ins, new, "all operands are constants")
+            stack.extend(new.users)
+            changed = True
     return changed
 
 

@@ -36,25 +36,45 @@ _NOT_MERGED: Final = frozenset({
 
 def run(module: HloModule) -> bool:
     """Merge equal instructions in every computation."""
-    fingerprints: dict[Computation, str] = {}
     changed = False
     for computation in module.post_order():
-        changed |= _merge(computation, fingerprints)
+        changed |= run_computation(computation)
     return changed
 
 
-def _merge(computation: Computation, fingerprints: dict[Computation, str]) -> bool:
+def run_computation(computation: Computation) -> bool:
+    """Merge equal instructions of one computation."""
+    fingerprints: dict[Computation, str] = {}
     first_of_key: dict[Any, Instruction] = {}
+    calling: dict[Any, list[Instruction]] = {}  # instructions that differ in what they call
     predecessors = {p for i in computation.instructions for p in i.control_predecessors}
     changed = False
     for ins in computation.post_order():
         if not is_mergeable(ins) or ins in predecessors or not (ins.users or ins.is_root):
             continue
-        first = first_of_key.setdefault(expression(ins, ins.operands, fingerprints), ins)
+        key = _expression(ins, ins.operands)
+        if ins.called:
+            first = _first_calling_equals(ins, calling.setdefault(key, []), fingerprints)
+        else:
+            first = first_of_key.setdefault(key, ins)
         if first is not ins:
             replace(ins, first, "the same is computed before")
             changed = True
     return changed
+
+
+def _first_calling_equals(
+    ins: Instruction, others: list[Instruction], fingerprints: dict[Computation, str]
+) -> Instruction:
+    """Return the first instruction of a list that calls the same as `ins`, or `ins`, which joins the list.
+
+    Fingerprints take long: an instruction that no other resembles needs none.
+    """
+    for other in others:
+        if [_fingerprint(c, fingerprints) for c in other.called] == [_fingerprint(c, fingerprints) for c in ins.called]:
+            return other
+    others.append(ins)
+    return ins
 
 
 def is_mergeable(ins: Instruction) -> bool:
@@ -76,15 +96,17 @@ def expression(ins: Instruction, operands: Sequence[Any], fingerprints: dict[Com
     fingerprints : dict of Computation to str
         Known fingerprints of called computations, to which others are added.
     """
+    called = tuple(_fingerprint(c, fingerprints) for c in ins.called) if ins.called else ()
+    return (_expression(ins, operands), called)
+
+
+def _expression(ins: Instruction, operands: Sequence[Any]) -> Hashable:
+    """Return the key of an instruction without what it calls."""
     if ins.row.commutes and len(operands) == 2:
         operands = sorted(operands, key=lambda o: o if isinstance(o, int) else id(o))
-    called = tuple(_fingerprint(c, fingerprints) for c in ins.called) if ins.called else ()
     extras = tuple(str(ins.extras.get(k)) for k in HASHED_EXTRAS) if ins.extras else ()
-    return (ins.opcode, ins.shape, tuple(operands), tuple(ins.attrs.values()), called, extras)
+    return (ins.opcode, ins.shape, tuple(operands), tuple(ins.attrs.values()), extras)
 
 
 def _fingerprint(computation: Computation, fingerprints: dict[Computation, str]) -> str:
-    fingerprint = fingerprints.get(computation)
-    if fingerprint is None:
-        fingerprint = fingerprints[computation] = fingerprint_computation(computation)
-    return fingerprint
+    return fingerprints.get(computation) or fingerprint_computation(computation, fingerprints)

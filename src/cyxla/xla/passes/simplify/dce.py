@@ -64,4 +64,5 @@ def _sweep(computation: Computation, effects: dict[Computation, bool]) -> bool:
         for ins in computation.instructions:
             if ins.control_predecessors:
                 ins.control_predecessors = tuple(p for p in ins.control_predecessors if p in live)
+                computation.changed.append(ins)
     return bool(dead)

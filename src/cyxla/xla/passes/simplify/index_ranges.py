@@ -7,6 +7,7 @@ bounds. Other elements of a loop's state keep the range of their initial value i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple, TypeAlias
 
 from cyxla.types import ElementType, Kind
@@ -44,6 +45,7 @@ class Counter(NamedTuple):
     bound: int | tuple[int]
 
 
+@cache
 def limits(dtype: ElementType) -> Range | None:
     """Return the least and greatest value of an integer type; None for other types."""
     if dtype.kind is Kind.PRED:
@@ -66,6 +68,9 @@ class IndexRanges:
         self.ranges: dict[Instruction, Range] = {}
         self._elements: dict[tuple[Instruction, int], Range] = {}
         self._depth = 0
+        self._cut_off = 0  # number of loops whose state was not assumed to keep its range, at the greatest depth
+        self._orders: dict[Computation, list[Instruction]] = {}
+        self._visited: dict[Instruction, tuple[int, tuple[tuple[Range | None, ...], ...]]] = {}
         self._visit(entry)
 
     def of(self, ins: Instruction) -> Range | None:
@@ -83,20 +88,21 @@ class IndexRanges:
 
     # ------------------------------------------------------------------------------------------------ computations
     def _visit(self, computation: Computation) -> None:
-        for ins in computation.post_order():
+        order = self._orders.get(computation)
+        if order is None:
+            order = self._orders[computation] = [i for i in computation.post_order() if _may_have_range(i)]
+        for ins in order:
             if ins.opcode == "while":
                 self._while(ins)
             elif ins.opcode == "conditional":
                 self._conditional(ins)
-            elif ins.shape.is_array:
+            else:
                 self._array(ins)
 
     def _array(self, ins: Instruction) -> None:
         bounds = limits(ins.shape.dtype)
-        if bounds is None:
-            return
         found = self._derived(ins)
-        if found is not None and bounds[0] <= found[0] and found[1] <= bounds[1]:
+        if found is not None and bounds is not None and bounds[0] <= found[0] and found[1] <= bounds[1]:
             self.ranges[ins] = found
         else:
             self.ranges.pop(ins, None)
@@ -136,22 +142,33 @@ class IndexRanges:
             return
         initial = self._leaf_ranges(ins.operands[0])
         inside, outside = self._state(ins, initial)
+        known, cut_off = (tuple(initial), tuple(inside), tuple(outside)), self._cut_off
+        depth, before = self._visited.get(ins, (-1, ()))
+        if before == known and self._depth <= depth:
+            return  # all ranges in the loop are those of its last visit
+        open_ = {
+            n for n, r in enumerate(inside) if r is None and initial[n] is not None and _is_narrow(ins, n, initial)
+        }
         if self._depth < _MAX_SPECULATION:
-            self._speculate(ins, inside, outside, initial)
+            self._speculate(ins, open_, inside, outside, initial)
+        elif open_:
+            self._cut_off += 1
         self._set(parameter, inside)
         self._set(test, outside)
         self._set(ins, outside)
         self._visit(condition)
         self._visit(body)
+        if self._cut_off == cut_off:
+            self._visited[ins] = self._depth, known
+        else:
+            self._visited.pop(ins, None)
 
     def _speculate(
-        self, ins: Instruction, inside: list[Range | None], outside: list[Range | None], initial: list[Range | None]
-    ) -> None:
-        """Give an element of unknown range that of its initial value, if an iteration preserves it."""
+        self, ins: Instruction, open_: set[int], inside: list[Range | None], outside: list[Range | None],
+        initial: list[Range | None],
+    ) -> None:  # fmt: skip
+        """Give the elements of unknown range in `open_` that of their initial value, if an iteration preserves it."""
         body, condition = ins.called
-        open_ = {
-            n for n, r in enumerate(inside) if r is None and initial[n] is not None and _is_narrow(ins, n, initial)
-        }
         self._depth += 1
         while open_:
             for n in open_:
@@ -411,6 +428,10 @@ def _counted(counter: Counter, start: Range, bound: Range | None) -> tuple[Range
     first = bound[0] + (counter.direction == "GT")
     low = min(first, start[1])
     return (low, start[1]), (min(first + counter.step, start[0]), start[1])
+
+
+def _may_have_range(ins: Instruction) -> bool:
+    return ins.opcode in ("while", "conditional") or (ins.shape.is_array and limits(ins.shape.dtype) is not None)
 
 
 def _within(found: Range | None, bounds: Range | None) -> bool:

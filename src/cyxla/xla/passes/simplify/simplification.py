@@ -9,10 +9,11 @@ from typing import Final
 
 from cyxla.xla.hlo import HloModule
 from cyxla.xla.passes import Pass
+from cyxla.xla.passes.engine.local_pass import EachComputation, LocalPass
+from cyxla.xla.passes.engine.on_demand import OnDemand
 from cyxla.xla.passes.engine.pipeline import HloPassFix, HloPassPipeline, Settings
 from cyxla.xla.passes.engine.rewrite import Again, RewritePass
 from cyxla.xla.passes.simplify import (
-    conditional_simplifier,
     constant_folding,
     cse,
     dce,
@@ -24,16 +25,16 @@ from cyxla.xla.passes.simplify.algebra import algebra
 from cyxla.xla.passes.simplify.reshape_mover import reshape_mover
 from cyxla.xla.passes.simplify.tuple_simplifier import tuple_simplifier
 
-SIMPLIFY: Final[tuple[tuple[str, Pass | RewritePass], ...]] = (
-    ("zero_sized", zero_sized.run),
+SIMPLIFY: Final[tuple[tuple[str, Pass | RewritePass | EachComputation], ...]] = (
+    ("zero_sized", EachComputation(zero_sized.run_computation)),
     ("tuple_simplifier", tuple_simplifier),
-    ("conditional_simplifier", conditional_simplifier.run),
-    ("while_simplifier", while_simplifier.run),
-    ("window_simplifier", window_simplifier.run),
+    ("conditional_simplifier", OnDemand("simplify.conditional_simplifier", "conditional")),
+    ("while_simplifier", EachComputation(while_simplifier.run_computation)),
+    ("window_simplifier", EachComputation(window_simplifier.run_computation)),
     ("algebra", algebra),
-    ("constant_folding", constant_folding.run),
+    ("constant_folding", EachComputation(constant_folding.run_computation)),
     ("reshape_mover", reshape_mover),
-    ("cse", cse.run),
+    ("cse", EachComputation(cse.run_computation)),
     ("dce", dce.run),
 )
 
@@ -44,6 +45,8 @@ def pipeline(settings: Settings | None = None) -> HloPassFix:
     for name, step in SIMPLIFY:
         if isinstance(step, RewritePass):
             steps.add(Again(step))
+        elif isinstance(step, EachComputation):
+            steps.add(LocalPass(name, step.function))
         else:
             steps.add(name, step)
     return HloPassFix(steps)

@@ -18,12 +18,12 @@ different dimensions, are rewritten together, the innermost dimensions first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
 import numpy as np
 
+from cyxla.records import dataclass
 from cyxla.types import ElementType, Literal, Shape
 from cyxla.xla.hlo import Computation, HloModule, Instruction
 from cyxla.xla.passes.engine.clone import copy_instruction

@@ -25,13 +25,14 @@ invariants are computed once, before the loop, unless they are cheap or large.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from cyxla.records import dataclass
 from cyxla.types import Shape
 from cyxla.xla.hlo import Computation, HloModule, Instruction
 from cyxla.xla.passes.engine.clone import copy_body, copy_instruction
-from cyxla.xla.passes.engine.rewrite_helpers import Writer, rewrite_each
+from cyxla.xla.passes.engine.rewrite_helpers import Writer, rewrite_in
 from cyxla.xla.passes.simplify.trip_count import known_trip_count
 
 #: Opcodes worth hoisting, besides functions that are not exact.
@@ -44,9 +45,16 @@ _CHEAP: Final = frozenset({"constant", "broadcast", "get-tuple-element", "reshap
 
 def run(module: HloModule) -> bool:
     """Simplify every loop, inner loops first."""
-    effects = effects_of(module)
-    return rewrite_each(
-        module, {"while": lambda ins: None if any(effects.get(c, True) for c in ins.called) else _simplify(ins)}
+    changed = False
+    for computation in module.post_order():
+        changed |= run_computation(computation)
+    return changed
+
+
+def run_computation(computation: Computation) -> bool:
+    """Simplify the loops of one computation, after those inside them."""
+    return rewrite_in(
+        computation, {"while": lambda ins: None if any(c.has_side_effect for c in ins.called) else _simplify(ins)}
     )
 
 

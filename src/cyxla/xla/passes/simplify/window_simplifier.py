@@ -30,14 +30,22 @@ from cyxla.types import ElementType
 from cyxla.xla.hlo import Computation, HloModule, Instruction
 from cyxla.xla.hlo.attributes import SliceDim
 from cyxla.xla.passes.engine.pattern import uniform_value
-from cyxla.xla.passes.engine.rewrite_helpers import Writer, rewrite_each
+from cyxla.xla.passes.engine.rewrite_helpers import Writer, rewrite_in
 
 _SMALLEST_SHARE: Final = 0.5  # of an array that an update has to replace
 
 
 def run(module: HloModule) -> bool:
     """Rewrite scatters of one window, then updates of most of an array."""
-    return rewrite_each(module, {"scatter": _scatter, "dynamic-update-slice": _update})
+    changed = False
+    for computation in module.post_order():
+        changed |= run_computation(computation)
+    return changed
+
+
+def run_computation(computation: Computation) -> bool:
+    """Rewrite those of one computation."""
+    return rewrite_in(computation, {"scatter": _scatter, "dynamic-update-slice": _update})
 
 
 def _scatter(ins: Instruction) -> Instruction | None:

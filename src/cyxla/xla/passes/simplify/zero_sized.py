@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from cyxla.types import Literal
-from cyxla.xla.hlo import HloModule, Instruction
+from cyxla.xla.hlo import Computation, HloModule, Instruction
 from cyxla.xla.passes.engine.observer import replace
 
 _STAY: Final = frozenset({"parameter", "constant", "opt-barrier"})
@@ -26,13 +26,20 @@ def run(module: HloModule) -> bool:
     """Replace every empty array without side effect."""
     changed = False
     for computation in module.post_order():
-        for ins in list(computation.instructions):
-            shape = ins.shape
-            if shape.is_array and shape.size == 0 and not shape.is_dynamic and _replaceable(ins):
-                literal = Literal(np.empty(shape.dims, shape.dtype.numpy_dtype), shape.logical)
-                new = computation.add("constant", (), {"literal": literal}, shape=shape.logical)
-                replace(ins, new, "an array without elements -> constant")
-                changed = True
+        changed |= run_computation(computation)
+    return changed
+
+
+def run_computation(computation: Computation) -> bool:
+    """Replace those of one computation."""
+    changed = False
+    for ins in list(computation.instructions):
+        shape = ins.shape
+        if shape.is_array and shape.size == 0 and not shape.is_dynamic and _replaceable(ins):
+            literal = Literal(np.empty(shape.dims, shape.dtype.numpy_dtype), shape.logical)
+            new = computation.add("constant", (), {"literal": literal}, shape=shape.logical)
+            replace(ins, new, "an array without elements -> constant")
+            changed = True
     return changed
 
 

@@ -20,9 +20,10 @@ check the products. So this is not part of compilation, but of fixing arguments;
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from cyxla.records import dataclass
 from cyxla.types import ElementType
 from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.passes.engine.clone import copy_instruction

@@ -8,10 +8,11 @@ the order of `reduce.loops.by_rows`, so its result is bitwise that of a kernel o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from math import prod
 
+from cyxla.records import dataclass
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.emitters import emit, emits_group
 from cyxla.xla.cpu.kernel import cost, machine

@@ -6,8 +6,8 @@ A row is read from memory in its first pass only; without prefetch, memory would
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
+from cyxla.records import dataclass
 from cyxla.xla.cpu.kernel import cost, machine
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.loops.hoisting import LoopNest, reachable

@@ -22,6 +22,7 @@ from cyxla.numpy.state.effects import Effect
 from cyxla.numpy.state.guards import Guards
 from cyxla.numpy.state.names import guard_names
 from cyxla.numpy.state.outside import OutsideValues, Path
+from cyxla.numpy.state.snapshot import watching
 from cyxla.numpy.tracing.containers import ARGUMENT, LEAF, Tree, flatten, kind_of, paths, register_kind
 from cyxla.numpy.tracing.doubts import leave as leave_for_doubt
 from cyxla.numpy.tracing.eigenvalue_results import real_if_zero
@@ -289,7 +290,8 @@ def lower(
             inputs.append(_Input.of(None, "size"))
             passed.append(None)
             input_axes.append(None)
-        returned, containers = _run(trace, partial(call, arguments), len(inputs), outside)
+        with watching({} if outside is None else outside.watched):
+            returned, containers = _run(trace, partial(call, arguments), len(inputs), outside)
         writes_last = trace.program.writes == [trace.builder.instruction_count]
         returned, effects = _with_effects(returned, containers, outside, open_sizes)
         if outside is not None:

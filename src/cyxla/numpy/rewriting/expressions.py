@@ -91,8 +91,8 @@ class ExpressionTransformer(ast.NodeTransformer):
         if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp) and self._takes_all(original):
             generator = node.args[0]
             node.args = [ast.copy_location(ast.ListComp(generator.elt, generator.generators), generator)]
-        node.args = [self.visit(a) for a in node.args]
-        node.keywords = [self.visit(k) for k in node.keywords]
+        node.args = [self._argument(a) for a in node.args]
+        node.keywords = [ast.copy_location(ast.keyword(k.arg, self._argument(k.value)), k) for k in node.keywords]
         if not self._is_called(original):
             return node
         callee = self._callee(original)
@@ -101,6 +101,12 @@ class ExpressionTransformer(ast.NodeTransformer):
             _place_behind(new, original)
         node.func = cast(ast.expr, ast.copy_location(wrapped, original))
         return node
+
+    def _argument(self, node: ast.expr) -> ast.expr:
+        """Transform an argument of a call; a function from outside is passed as a rewritten one."""
+        made = cast(ast.expr, self.visit(node))
+        is_function = isinstance(node, ast.Name) and self.scope.origin(node.id) is Origin.CALLED
+        return build.located_expr(build.hook("function", made), node) if is_function else made  # type: ignore[return-value]
 
     def _takes_all(self, function: ast.expr) -> bool:
         """Return True for a function of Python that takes all elements of a generator before it returns."""
@@ -121,7 +127,7 @@ class ExpressionTransformer(ast.NodeTransformer):
             return self.scope.origin(function.id) not in (Origin.PLAIN, Origin.MODULE)
         module = self._module_root(function)
         if module is None:
-            return not (isinstance(function, ast.Attribute) and _is_super(function.value))
+            return True
         value = self.scope.value(module)
         for attribute in _attributes(function):
             value = getattr(value, attribute, None)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from cyxla.forking import new_lock
 from cyxla.numpy.rewriting.build import HOOKS
@@ -16,10 +16,13 @@ from cyxla.numpy.rewriting.plain_code import is_plain
 from cyxla.numpy.rewriting.scopes import NameOrigins, has_python_code, package_of
 from cyxla.numpy.rewriting.source import definition_of, innermost, scope_of
 from cyxla.numpy.rewriting.transform import Transformer
-from cyxla.numpy.state.scope import Scope
+from cyxla.numpy.state.names import guard_names
+from cyxla.numpy.state.scope import Scope, outside_values
+from cyxla.numpy.state.snapshot import Snapshot
 from cyxla.numpy.tracing.hooks import hooks
 
 _rewritten: WeakKeyDictionary[FunctionType, FunctionType] = WeakKeyDictionary()
+_without_source: WeakSet[FunctionType] = WeakSet()
 _codes: dict[Any, CodeType | None] = {}
 #: Codes of functions that are defined in rewritten ones and were rewritten with them, by identity: equal code that
 #: stands elsewhere, or was compiled from the file itself, has other enclosing functions.
@@ -37,6 +40,17 @@ def rewritten(function: Any) -> Any:
     made = _rewritten.get(function)
     if made is None:
         made = _rewritten[function] = _rewrite(function)
+        _rewritten[made] = made
+    return made
+
+
+def recorded(function: Any) -> Any:
+    """Return the function to call for one that a traced function calls; what one without source changes is watched."""
+    made = rewritten(function)
+    outside = outside_values()
+    if function in _without_source and outside is not None and id(function) not in outside.watched:
+        outside.watched[id(function)] = Snapshot(function, [])
+        guard_names(outside, function, [])
     return made
 
 
@@ -51,9 +65,10 @@ def _rewrite(function: FunctionType) -> FunctionType:
             _nested.update((id(nested), nested) for nested in _codes_in(_codes[key]))
     new = _codes[key]
     if new is None:
+        _without_source.add(function)
         return function
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
-    cells[HOOKS] = CellType(Hooks(Scope(function), rewritten, package_of(function)))
+    cells[HOOKS] = CellType(Hooks(Scope(function), recorded, package_of(function)))
     closure = tuple([cells[name] for name in new.co_freevars])
     made = FunctionType(new, function.__globals__, function.__name__, function.__defaults__, closure)
     made.__kwdefaults__ = function.__kwdefaults__
@@ -90,7 +105,8 @@ def _rewritten_code(function: FunctionType) -> CodeType | None:
         transformer.lambda_(node)
         statement = ast.copy_location(ast.Return(node), node)
     else:
-        transformer.function(node)
+        if not transformer.function(node):
+            return None
         node.decorator_list, node.returns = [], None
         _drop_defaults(node.args)
         statement = node

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import BuiltinMethodType, MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from cyxla.numpy.rewriting.scopes import is_user_function
 from cyxla.numpy.rewriting.unbound import Unbound
 from cyxla.numpy.state.scope import Scope
 from cyxla.numpy.tracing.classes import class_of
+from cyxla.numpy.tracing.hooks import hooks as tracing_hooks
 from cyxla.numpy.tracing.stacked_list import StackedList
 from cyxla.numpy.tracing.texts import TracedText
 from cyxla.numpy.tracing.trace import depth, require_current, user_line
@@ -42,7 +44,7 @@ class Hooks:
     scope : Scope
         Names of the function, and objects from outside as it sees them.
     rewrite : callable
-        Function from a function of the user to the rewritten one.
+        Function from a function of the user to the one to call in its place.
     package : str
         Name of the package that the function belongs to.
     """
@@ -255,8 +257,19 @@ class Hooks:
                 return self._scope.method(function.__self__, function.__name__)
             if isinstance(function.__self__, str) and function.__name__ in METHODS:
                 return METHODS[function.__name__](function.__self__)
+        if isinstance(function, partial):
+            read = self._scope.read_attr
+            parts = read(function, "args"), read(function, "keywords")
+            return partial(self.call(read(function, "func")), *parts[0], **parts[1])
         if isinstance(function, MethodType) and is_user_function(function.__func__, self._package):
-            return MethodType(self._rewrite(function.__func__), function.__self__)
+            return MethodType(self._rewrite(function.__func__), self._scope.read_attr(function, "__self__"))
+        if is_user_function(function, self._package):
+            return self._rewrite(function)
+        tracing_hooks.adopt_class(function if isinstance(function, type) else type(function))
+        return function
+
+    def function(self, function: Any) -> Any:
+        """Return the function to pass to another one in the place of one: rewritten."""
         return self._rewrite(function) if is_user_function(function, self._package) else function
 
 

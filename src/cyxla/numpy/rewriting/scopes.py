@@ -6,8 +6,9 @@ import ast
 import builtins
 from collections.abc import Iterator
 from enum import Enum, auto
+from functools import partial
 from sysconfig import get_paths
-from types import FunctionType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from cyxla.numpy.rewriting.names import Names
@@ -78,7 +79,18 @@ def origin_of(value: Any, package: str) -> Origin:
         return Origin.MODULE
     if is_called(value, package):
         return Origin.CALLED
-    return Origin.PLAIN if callable(value) else Origin.OBJECT
+    return Origin.PLAIN if callable(value) and not holds_state(value, package) else Origin.OBJECT
+
+
+def holds_state(value: Any, package: str) -> bool:
+    """Return True for a callable object with state of its own: an object of a class of the user's, or a bound method."""
+    if isinstance(value, (type, FunctionType)):
+        return False
+    if isinstance(value, partial):
+        return True
+    if isinstance(value, MethodType):
+        return is_user_function(value.__func__, package)
+    return is_user_function(getattr(type(value), "__call__", None), package)
 
 
 def is_called(value: Any, package: str) -> bool:
@@ -90,7 +102,12 @@ def is_called(value: Any, package: str) -> bool:
             return True
     except TypeError:  # not hashable
         return False
-    return is_user_function(value, package)
+    return is_user_function(value, package) or (isinstance(value, type) and _has_own_methods(value))
+
+
+def _has_own_methods(kind: type) -> bool:
+    """Return True for a class that defines a method in the user's program."""
+    return any(has_python_code(method) for base in kind.__mro__[:-1] for method in vars(base).values())
 
 
 def is_user_function(value: Any, package: str) -> bool:

@@ -35,17 +35,25 @@ class Transformer(ExpressionTransformer):
     def __init__(self, scope: NameOrigins, counter: list[int] | None = None) -> None:
         super().__init__(scope, counter)
         self._liveness: Liveness | None = None
+        self._is_generator = False
         self._kept: set[str] = set()  # names that a branch or loop hands over
         self._grown: Names = frozenset()  # lists that loops append to
         self._appends: dict[ast.stmt, str] = {}  # drivers of the loops that append
 
     # -- functions
 
-    def function(self, node: ast.FunctionDef) -> None:
-        """Transform the body of a function in place."""
-        if has_own(node.body, GENERATORS):
-            return
+    def function(self, node: ast.FunctionDef) -> bool:
+        """Transform the body of a function in place; return False if that is impossible.
+
+        Of a generator, the expressions alone are transformed, and the assignments to objects from outside.
+        """
         self._outer = frozenset(n for n in outer_names(node.body) if self.scope.origin(n) is not Origin.OWN)
+        if has_own(node.body, GENERATORS):
+            if has_own(node.body, (ast.Await, ast.NamedExpr)) or _yields_inside_expressions(node.body):
+                return False
+            self._is_generator = True
+            node.body = self._block(node.body)
+            return True
         body = remove_jumps(node.body)
         self._liveness = Liveness(body)
         self._grown = frozenset(
@@ -59,6 +67,7 @@ class Transformer(ExpressionTransformer):
         first = [build.assign(n, build.hook("unbound", build.constant(n))) for n in unbound]
         rest = [s for s in statements if s not in declarations]
         node.body = [*declarations, *build.located(first, node.body[0]), *rest]
+        return True
 
     def lambda_(self, node: ast.Lambda) -> None:
         """Transform the body of a lambda in place."""
@@ -101,6 +110,8 @@ class Transformer(ExpressionTransformer):
 
     def visit_If(self, node: ast.If) -> Any:
         """Transform a branch."""
+        if self._is_generator:
+            return self.generic_visit(node)
         assert self._liveness is not None
         names = self._state(
             bound_names([*node.body, *node.orelse]), self._liveness.before[node] | self._liveness.after[node]
@@ -151,6 +162,8 @@ class Transformer(ExpressionTransformer):
 
     def visit_For(self, node: ast.For) -> Any:
         """Transform a loop over an iterable."""
+        if self._is_generator:
+            return self.generic_visit(node)
         assert self._liveness is not None
         targets = bound_names([node.target])
         live_at_head, live_after = self._liveness.before[node], self._liveness.after[node]
@@ -172,6 +185,8 @@ class Transformer(ExpressionTransformer):
 
     def visit_While(self, node: ast.While) -> Any:
         """Transform a loop with a condition."""
+        if self._is_generator:
+            return self.generic_visit(node)
         assert self._liveness is not None
         live_at_head, live_after = self._liveness.before[node], self._liveness.after[node]
         names = self._state(bound_names([*node.body, node.test]), live_at_head | live_after)
@@ -239,6 +254,8 @@ class Transformer(ExpressionTransformer):
 
     def visit_Try(self, node: ast.Try) -> Any:
         """Transform a `try`: an exception inside a branch or loop of the program cannot be handled there."""
+        if self._is_generator:
+            return self.generic_visit(node)
         self.generic_visit_blocks(node)
         depth = self._name("depth")
         for handler in node.handlers:
@@ -253,6 +270,8 @@ class Transformer(ExpressionTransformer):
 
     def visit_Assert(self, node: ast.Assert) -> Any:
         """Transform an assertion."""
+        if self._is_generator:
+            return self.generic_visit(node)
         test = self.visit(node.test)
         message = build.thunk(self.visit(node.msg) if node.msg else build.constant(None))
         if is_python_test(test):
@@ -262,6 +281,8 @@ class Transformer(ExpressionTransformer):
 
     def visit_Delete(self, node: ast.Delete) -> Any:
         """Transform the deletion of names; those that a branch or loop hands over must have a value."""
+        if self._is_generator and all(isinstance(t, ast.Name) and t.id not in self._outer for t in node.targets):
+            return node
         made: list[ast.stmt] = []
         for target in node.targets:
             made.append(self._deletion(target))
@@ -357,6 +378,13 @@ class Transformer(ExpressionTransformer):
             ast.AugAssign(variable, node.op, node.value),
             ast.Expr(build.hook("write_attr", of, attribute, build.name(variable.id))),
         ]
+
+
+def _yields_inside_expressions(body: Sequence[ast.stmt]) -> bool:
+    """Return True if an expression with a `yield` in it would be put into a function of its own."""
+    parts = (ast.IfExp, ast.BoolOp, ast.Compare, ast.Assert, ast.ListComp, ast.GeneratorExp)
+    inner = [n for s in body for n in ast.walk(s) if isinstance(n, parts)]
+    return any(isinstance(n, GENERATORS) for part in inner for n in ast.walk(part))
 
 
 def _is_new_list(node: ast.expr) -> bool:

@@ -7,6 +7,7 @@ is traced again when they are rebound. Changes are not made but recorded, and ma
 from __future__ import annotations
 
 import types
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +18,7 @@ from cyxla.errors import OpError, TraceError
 from cyxla.numpy.state.effects import DELETED, Deleted, Effect, Outside, owner_of, present_value
 from cyxla.numpy.state.guards import Guards, Row, same_node
 from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
+from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.memory_layout import dense
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS
 from cyxla.numpy.tracing.result_layout import inverse
@@ -107,6 +109,7 @@ class OutsideValues:
         self.hidden: list[Hidden] = []
         self.mirrors: list[MirrorList | MirrorDict] = []
         self.changes: dict[Any, tuple[Effect, Any]] = {}
+        self.watched: dict[int, Any] = {}  # snapshots of what functions without source may change, by identity
         self._objects: dict[int, tuple[Any, Path]] = {}  # objects that were reached, by identity
         self._row_numbers: dict[int, int] = {}  # their rows
         self._seen: dict[int, Any] = {}  # arrays and containers as the function sees them, by identity
@@ -119,6 +122,7 @@ class OutsideValues:
     def register(self, value: Any, path: Path) -> None:
         """Register an object among the arguments, whose attributes come from outside."""
         self._objects[id(value)] = (value, path)
+        hooks.adopt_class(type(value))
 
     def is_outside(self, value: Any) -> bool:
         """Return True if an object was reached from outside."""
@@ -225,7 +229,7 @@ class OutsideValues:
             return self._tuple(value, path, nodes)
         if isinstance(value, np.ndarray):
             return self._array(value, path, nodes)
-        if isinstance(value, _UNREADABLE) or (kind.__module__ == "collections" and not isinstance(value, dict)):
+        if _is_unreadable(value):
             raise TraceError(
                 f"{path.text} is a {kind.__name__} from outside, whose contents may change",
                 where=user_line(),
@@ -317,6 +321,7 @@ class OutsideValues:
         self._objects.setdefault(id(value), (value, path))
         if type(value) not in (list, dict):
             nodes.append(same_node(value))
+            hooks.adopt_class(type(value))
             return value
         nodes.append(_ANY_NODE if id(value) not in self._seen else same_node(value))
         if id(value) not in self._seen:
@@ -350,6 +355,11 @@ class OutsideValues:
             found += of_mirror
         return found
 
+    def has_changes(self) -> bool:
+        """Return True if the function has changed anything from outside so far."""
+        is_written = any(h.array.op is not h.op for h in self.hidden)
+        return is_written or bool(self.changes) or any(m.effects("") for m in self.mirrors)
+
     def as_result(self, value: Any) -> Any:
         """Return a value that comes from outside as a part of a result; None for other values."""
         if isinstance(value, (MirrorList, MirrorDict)):
@@ -372,6 +382,16 @@ class OutsideValues:
 def _is_plain(value: Any) -> bool:
     """Return True if a value is compared by its value alone."""
     return value is None or type(value) in (bool, str, bytes, *_NUMBERS) or isinstance(value, np.generic)
+
+
+def _is_unreadable(value: Any) -> bool:
+    """Return True for an object whose contents change by calls that nothing records: a set, an iterator, a Counter."""
+    kind = type(value)
+    if isinstance(value, (*_UNREADABLE, array)) or kind.__module__ == "collections":
+        return True
+    if isinstance(value, (list, dict)):
+        return kind not in (list, dict)
+    return isinstance(value, Iterator) and not isinstance(kind.__next__, types.FunctionType)
 
 
 def _is_hashable(value: Any) -> bool:

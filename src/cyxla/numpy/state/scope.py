@@ -6,6 +6,7 @@ import builtins
 import types
 from collections.abc import Callable
 from dataclasses import is_dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from cyxla.numpy.state.effects import Deleted, set_attribute, set_cell, set_item
 from cyxla.numpy.state.outside import OutsideValues, Path
 from cyxla.numpy.tracing.classes import class_of, lacks_attribute, missing_attribute
 from cyxla.numpy.tracing.sized_array import SizedArray
-from cyxla.numpy.tracing.trace import current, user_line
+from cyxla.numpy.tracing.trace import current, suspended, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray
 
 #: Objects whose attributes and items need no care: those of a trace, and those that nobody changes.
@@ -96,10 +97,17 @@ class Scope:
             return _module_attribute(outside, obj, attr)
         if not outside.is_outside(obj) or isinstance(obj, (list, dict)):
             return getattr(obj, attr)
+        if attr == "__dict__":
+            raise TraceError(
+                f"the attributes of a {type(obj).__name__} from outside are used as a dict", where=user_line(),
+                hint="read and assign attributes by name",
+            )  # fmt: skip
         path = outside.path_to(obj, Source.ATTRIBUTE, attr, f".{attr}")
         if path.identity in outside.changes:
             return outside.read(None, path)
-        if _is_computed(type(obj), attr):
+        if _is_cached(type(obj), attr):
+            _fill_cache(outside, obj, attr)
+        elif _is_computed(type(obj), attr):
             return getattr(obj, attr)
         try:
             value = getattr(obj, attr)
@@ -182,6 +190,25 @@ def _is_computed(kind: type, attr: str) -> bool:
             is_slot = isinstance(found, (types.MemberDescriptorType, types.GetSetDescriptorType))
             return hasattr(type(found), "__get__") and not is_slot
     return False
+
+
+def _is_cached(kind: type, attr: str) -> bool:
+    """Return True for an attribute that is computed once, and kept."""
+    found = next((vars(base)[attr] for base in kind.__mro__ if attr in vars(base)), None)
+    return isinstance(found, cached_property)
+
+
+def _fill_cache(outside: OutsideValues, obj: Any, attr: str) -> None:
+    """Compute a cached property with NumPy, as the first call would; it depends on nothing that the function changed."""
+    if attr in vars(obj):
+        return
+    if outside.has_changes():
+        raise TraceError(
+            f"{type(obj).__name__}.{attr} is computed for the first time after objects have changed", where=user_line(),
+            hint="read it before the function is called",
+        )  # fmt: skip
+    with suspended():
+        getattr(obj, attr)
 
 
 def _is_or_becomes_outside(outside: OutsideValues, obj: Any, value: Any) -> bool:

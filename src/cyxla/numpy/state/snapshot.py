@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import types
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple
 from zlib import crc32
@@ -55,6 +55,7 @@ class Snapshot:
     """
 
     def __init__(self, function: Callable[..., Any], objects: Sequence[tuple[str, Any]]) -> None:
+        self.name = getattr(function, "__name__", "a function")
         self._saved: list[_Saved] = []
         self._seen: dict[int, Any] = {}
         self._bytes = 0
@@ -186,14 +187,39 @@ def changing_nothing(function: Callable[..., Any] | None, objects: Sequence[tupl
         with suppress(AttributeError):  # of an exception without attributes
             error.may_fall_back = is_undone  # type: ignore[attr-defined]
         raise
-    changed, is_undone = snapshot.undo()
-    if changed:
-        refusal = TraceError(
-            f"{getattr(function, '__name__', 'the function')} changes {', '.join(changed)} from outside",
-            hint="return the new value, or pass the object as an argument",
-        )  # fmt: skip
-        refusal.may_fall_back = is_undone
-        raise refusal
+    _refuse(getattr(function, "__name__", "the function"), *snapshot.undo())
+
+
+def _refuse(name: str, changed: Sequence[str], is_undone: bool) -> None:
+    if not changed:
+        return
+    refusal = TraceError(
+        f"{name} changes {', '.join(changed)} from outside",
+        hint="return the new value, or pass the object as an argument",
+    )  # fmt: skip
+    refusal.may_fall_back = is_undone
+    raise refusal
+
+
+@contextmanager
+def watching(snapshots: Mapping[int, Snapshot]) -> Iterator[None]:
+    """Undo the changes that functions without source make, of which snapshots are taken within; raise if there are any.
+
+    Raises
+    ------
+    TraceError
+        One of the functions changed an object from outside.
+    """
+    try:
+        yield
+    except BaseException as error:
+        undone = [s.undo()[1] for s in snapshots.values()]
+        if not all(undone):
+            with suppress(AttributeError):
+                error.may_fall_back = False  # type: ignore[attr-defined]
+        raise
+    for snapshot in snapshots.values():
+        _refuse(snapshot.name, *snapshot.undo())
 
 
 def names_of(code: types.CodeType) -> Iterator[str]:

@@ -34,6 +34,8 @@ class Hooks:
         `cyxla.jit`.
     rewritten : callable
         Function from a user's function to one whose statements also work on traced values.
+    adopt_class : callable
+        Function that makes the methods of a class rewritten ones until the trace ends.
     is_disabled : callable
         Function that tells whether jitted functions run as plain Python on this thread.
     is_in_try_block : callable
@@ -53,6 +55,7 @@ class Hooks:
     substituted: Callable[[], AbstractContextManager[None]]
     jit: Callable[..., Any]
     rewritten: Callable[[Any], Any]
+    adopt_class: Callable[[type], None]
     is_disabled: Callable[[], bool]
     is_in_try_block: Callable[[], bool]
 

@@ -540,6 +540,19 @@ def resumed(trace: Trace | None) -> Iterator[None]:
         stack.pop()
 
 
+@contextlib.contextmanager
+def suspended() -> Iterator[None]:
+    """End all traces of this thread for a while, in which NumPy computes."""
+    stack = _LOCAL.__dict__.get("stack", [])
+    _LOCAL.stack = []
+    set_traces(0)
+    try:
+        yield
+    finally:
+        _LOCAL.stack = stack
+        set_traces(len(stack))
+
+
 def admit_write(array: Any) -> bool:
     """Note a write to an array in all loops and branches around it; return False if one of them does not permit it."""
     logs = []

@@ -97,8 +97,12 @@ def _hasattr(scope: Scope) -> Callable[..., Any]:
     return substitute
 
 
+def _vars(scope: Scope) -> Callable[..., Any]:
+    return lambda *value: scope.read_attr(*value, "__dict__") if value else vars()
+
+
 #: Substitutes that read or write what the function sees, by its scope.
 SUBSTITUTES_IN_SCOPE: dict[Any, Callable[[Scope], Callable[..., Any]]] = {
     getattr: _getattr, hasattr: _hasattr, setattr: lambda scope: scope.write_attr,
-    delattr: lambda scope: scope.delete_attr,
+    delattr: lambda scope: scope.delete_attr, vars: _vars,
 }  # fmt: skip

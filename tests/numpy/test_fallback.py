@@ -337,7 +337,7 @@ class _Stubborn:
     __array_ufunc__ = None
 
     def __radd__(self, other):
-        if type(other) is not np.ndarray:
+        if not hasattr(other, "__array_struct__"):
             raise ValueError("an array of NumPy is needed")
         return other + 1
 

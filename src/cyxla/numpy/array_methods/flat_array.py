@@ -17,6 +17,7 @@ class FlatArray(TracedArray):
     """
 
     __slots__ = ()
+    numpy_class = np.flatiter
 
     def __getitem__(self, key: Any) -> Any:
         result: Any = super().__getitem__(key)

@@ -23,6 +23,7 @@ from cyxla.numpy.state.guards import Guards
 from cyxla.numpy.state.names import guard_names
 from cyxla.numpy.state.outside import OutsideValues, Path
 from cyxla.numpy.state.snapshot import watching
+from cyxla.numpy.tracing.classes import class_of
 from cyxla.numpy.tracing.containers import ARGUMENT, LEAF, Tree, flatten, kind_of, paths, register_kind
 from cyxla.numpy.tracing.doubts import leave as leave_for_doubt
 from cyxla.numpy.tracing.eigenvalue_results import real_if_zero
@@ -561,15 +562,22 @@ def _to_memory_order(op: XlaOp, layout: Layout) -> XlaOp:
     return op if layout[0] is None else xla.transpose(op, inverse(layout[0]))
 
 
+_NUMBERS = (bool, int, float, complex)  # Python's own, not classes that are derived from them
+
+
 def _result(value: Any, path: str, name: str) -> TracedArray:
-    if isinstance(value, TracedArray):
+    kind = class_of(value)
+    if isinstance(value, TracedArray) and kind is not np.flatiter:
         return value
     if isinstance(value, Unbound):
         value.fail()
     try:
-        return as_traced(value)
+        if isinstance(value, (np.ndarray, np.generic)) or kind in _NUMBERS:
+            return as_traced(value)
     except (DTypeError, TypeError):
-        raise TraceError(
-            f"{path} of {name} is a {type(value).__name__}, which is not an array",
-            hint="return arrays, numbers, and containers of them",
-        ) from None
+        pass
+    shown = getattr(kind, "shown", kind.__name__)
+    raise TraceError(
+        f"{path} of {name} is a {shown}, which is not an array",
+        hint="return arrays, numbers, and containers of them",
+    ) from None

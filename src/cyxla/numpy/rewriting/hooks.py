@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cyxla.errors import TraceError
+from cyxla.errors import OpError, TraceError, UnimplementedError
 from cyxla.numpy.rewriting.known_branch import KnownBranch
 from cyxla.numpy.rewriting.known_conditions import is_static, needs_value
 from cyxla.numpy.rewriting.python_functions.choices import truth
@@ -124,7 +125,9 @@ class Hooks:
 
     @staticmethod
     def handle(before: int) -> None:
-        """Refuse to handle an exception that was raised inside a branch or loop of the program.
+        """Begin the handler of an exception, whose text becomes NumPy's.
+
+        One that was raised inside a branch or loop of the program cannot be handled.
 
         Raises
         ------
@@ -135,6 +138,9 @@ class Hooks:
             raise TraceError(
                 "an exception that leaves a branch on a traced condition cannot be handled", where=user_line()
             )
+        error = sys.exc_info()[1]
+        if isinstance(error, OpError) and not isinstance(error, (TraceError, UnimplementedError)):
+            error.where = error.hint = ""
 
     def append(self, loop: ForLoop, values: Any, value: Any) -> None:
         """Call ``values.append(value)`` in the body of a loop that does not use the list otherwise."""

@@ -51,6 +51,8 @@ class TracedRange:
         Difference of consecutive elements.
     """
 
+    shown = "range"  # in messages
+
     def __init__(self, start: Any, stop: Any, step: int) -> None:
         self.start, self.stop, self.step = start, stop, step
 
@@ -130,6 +132,8 @@ def _limits(value: Any) -> tuple[int, int]:
 class Zipped:
     """Iterables that are iterated over together."""
 
+    shown = "zip"  # in messages
+
     def __init__(self, parts: tuple[Any, ...]) -> None:
         self.parts = parts
 
@@ -139,6 +143,8 @@ class Zipped:
 
 class Enumerated:
     """An iterable with the numbers of its elements."""
+
+    shown = "enumerate"  # in messages
 
     def __init__(self, values: Any, start: int) -> None:
         self.values, self.start = values, start
@@ -155,6 +161,8 @@ class Indices:
     shape : tuple of int
         Sizes of the array.
     """
+
+    shown = "numpy.ndindex"  # in messages
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
@@ -174,6 +182,8 @@ class Indices:
 class IndexedElements(Indices):
     """Indices of all elements of a traced array, each with its element."""
 
+    shown = "numpy.ndenumerate"  # in messages
+
     def __init__(self, values: Any) -> None:
         super().__init__(values.shape)
         self.values = values
@@ -189,6 +199,8 @@ class IndexedElements(Indices):
 
 class Combinations:
     """Combinations of the elements of several iterables, as `itertools.product` makes them."""
+
+    shown = "itertools.product"  # in messages
 
     def __init__(self, parts: Sequence[Any]) -> None:
         self.parts = parts
@@ -221,6 +233,8 @@ class Repeated:
         Number of repetitions.
     """
 
+    shown = "itertools.repeat"  # in messages
+
     def __init__(self, value: Any, times: Any) -> None:
         self.value, self.times = value, times
 
@@ -236,6 +250,8 @@ class Repeated:
 
 class Backwards:
     """An iterable from its end to its beginning."""
+
+    shown = "reversed"  # in messages
 
     def __init__(self, values: Any) -> None:
         self.values = values

@@ -20,7 +20,7 @@ def class_of(value: Any) -> type:
     if value.weak is not None:
         return value.weak
     if value.ndim or value.rank0 is Rank0.ARRAY:
-        return np.ndarray
+        return value.numpy_class
     if value.rank0 is Rank0.PYTHON and value.dtype.kind == "b":
         return bool
     return value.dtype.type

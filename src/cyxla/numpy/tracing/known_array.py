@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.errors import UnimplementedError
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.conversion import require_native
@@ -327,6 +328,11 @@ def _method(name: str) -> Callable[..., Any]:
                 ((self, *args), kwargs),
                 lambda: getattr(self, name)(*args, **kwargs),
             )
+        if self._values is not None and self.dtype.kind in "OSUTMmV":
+            raise UnimplementedError(
+                f"an array of dtype {self.dtype} is used with traced values", where=_trace.user_line(),
+                hint="keep each field in an array of numbers",
+            )  # fmt: skip
         traced = getattr(TracedArray, name, None)
         return traced(self, *args, **kwargs) if traced else TracedArray.__getattr__(self, name)(*args, **kwargs)
 

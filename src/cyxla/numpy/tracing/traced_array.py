@@ -82,6 +82,7 @@ class TracedArray:
 
     __slots__ = ("__weakref__", "_memory", "_op", "_view", "doubt", "origin", "owner", "rank0", "weak")
     __array_priority__ = 1000.0
+    numpy_class: type = np.ndarray  # of an array; numbers have others
 
     def __init__(
         self, op: XlaOp, weak: type | None = None, *, memory: Memory | None = None, origin: str = "",

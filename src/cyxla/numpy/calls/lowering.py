@@ -272,6 +272,22 @@ def lower(
         leaves = [replace(leaf, axes=None) if isinstance(leaf, Spec) else leaf for leaf in leaves]
     trace = Trace(name)
     trace.program.bounds, trace.program.exact_classes = bounds, exact_classes
+    given = call, leaves, names, keep_order, open_sizes, environment
+    try:
+        return _lower(trace, *given)
+    except Exception as error:
+        if not trace.program.made_traced or getattr(error, "ends_trace", False):
+            raise
+        trace = Trace(name)  # which computes the lists of known numbers while tracing, in case their values are needed
+        trace.program.bounds, trace.program.exact_classes, trace.program.keeps_known = bounds, exact_classes, True
+    return _lower(trace, *given)
+
+
+def _lower(
+    trace: Trace, call: Callable[[Sequence[Any]], tuple[Any, ArgumentContainers]], leaves: Sequence[Any],
+    names: Sequence[str], keep_order: bool, open_sizes: OpenSizes | None, environment: Environment | None,
+) -> Lowered:  # fmt: skip
+    """Trace a function; see `lower`."""
     outside = None if environment is None else environment.values(trace)
     trace.program.outside = outside
     with tracing(trace):
@@ -311,7 +327,7 @@ def lower(
         failure = trace.failure()
         if trace.program.prints and trace.program.catches:  # the plain function may have to run after a run has printed
             raise TraceError(
-                f"{name} prints, and has operations that a program cannot always do as Python does",
+                f"{trace.builder.name} prints, and has operations that a program cannot always do as Python does",
                 hint="print outside of the function, or use cyxla.print",
             )
         is_array = tree.kind is None and failure is None and not writes

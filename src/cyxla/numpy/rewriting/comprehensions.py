@@ -6,14 +6,20 @@ from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
+import numpy as np
+
 from cyxla.numpy.rewriting.iterables import Source, source_of
 from cyxla.numpy.rewriting.loops import MOST_UNROLLED, ForLoop
 from cyxla.numpy.rewriting.plans import Variables
-from cyxla.numpy.rewriting.stacks import Stacks
+from cyxla.numpy.rewriting.python_state import PythonState
+from cyxla.numpy.rewriting.stacks import Stacks, with_traced_numbers
+from cyxla.numpy.tracing.classes import class_of
+from cyxla.numpy.tracing.containers import flatten
 from cyxla.numpy.tracing.stacked_list import Elements, StackedList, structure_of
-from cyxla.numpy.tracing.trace import current
-from cyxla.numpy.tracing.traced_array import TracedArray, is_traced
+from cyxla.numpy.tracing.trace import current, require_current
+from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, traced
 
+LEAST_KNOWN = 1000  # elements of known values that a loop of the program makes rather than Python
 _NO_VARIABLES = Variables.of((), (), (), (), ())
 
 
@@ -32,9 +38,60 @@ def comprehension(iterable: Any, element: Callable[[Any], Any]) -> list[Any]:
         return [element(item) for item in iterable]
     first = element(source.element(0))
     structure = structure_of(first)
+    if structure is None and not current().program.keeps_known and _may_be_traced(first, source.length):  # type: ignore[union-attr]
+        first, structure = _traced_first(source, element, first)
     if structure is None:
         return [first, *[element(source.element(k)) for k in range(1, source.length)]]
     return _Loop(source, element, first, Stacks(*structure, source.length)).run()
+
+
+def _may_be_traced(first: Any, count: int) -> bool:
+    """Return True if a loop may make the elements: some parts of them are traced, or there are many."""
+    leaves, _ = flatten(first)
+    return any(map(is_traced, leaves)) or len(leaves) * count >= LEAST_KNOWN
+
+
+def _traced_first(source: Source, element: Callable[[Any], Any], first: Any) -> tuple[Any, Any]:
+    """Return the first element as a traced value, of a traced number, and its structure; None if it is another one.
+
+    Elements of known values are computed one by one unless they are many.
+    """
+    objects, trace = PythonState(), require_current()
+    checks, raised = len(trace.program.checks), len(trace.program.raised)
+    try:
+        number = traced(trace.constant(0, np.dtype(np.int64)), int)
+        made = with_traced_numbers(element(source.element(number)))
+        structure = None if objects.is_changed() else structure_of(made)
+    except Exception as error:
+        if getattr(error, "ends_trace", False) or isinstance(error, (MemoryError, RecursionError)):
+            raise
+        del trace.program.raised[raised:]
+        made = structure = None
+    objects.restore()
+    trace.program.made_traced = True
+    if structure is None or len(trace.program.checks) > checks or not _are_alike(first, made):
+        return first, None
+    return made, structure
+
+
+def _are_alike(known: Any, made: Any) -> bool:
+    """Return True if a traced element has the structure, the shapes and the classes of a known one."""
+    if isinstance(made, StackedList) and made.stacks is not None:
+        if type(known) is not list or len(known) != made.elements.length:
+            return False
+        return not known or _are_alike(known[0], made.elements.build(made.stacks, 0))
+    (leaves, tree), (others, other) = flatten(known), flatten(made)
+    if leaves and any(isinstance(v, StackedList) for v in others):
+        return False
+    return tree == other and all(_is_alike(a, b) for a, b in zip(leaves, others, strict=True))
+
+
+def _is_alike(known: Any, made: TracedArray) -> bool:
+    return class_of(known) is class_of(made) and np.shape(known) == made.shape and _dtype(known) == made.dtype
+
+
+def _dtype(known: Any) -> Any:
+    return known.dtype if hasattr(known, "dtype") else np.dtype(type(known))
 
 
 def flattened(lists: list[Any]) -> list[Any]:
@@ -94,4 +151,4 @@ class _Loop:
         if driver.recording is None:
             self._values.append(value)
         else:
-            self._stacks.store_own(number, value)
+            self._stacks.store_own(number, with_traced_numbers(value))

@@ -302,6 +302,8 @@ class ForLoop(Loop):
             if not self._is_counted:
                 iter(self._iterable)  # raises the reason
             iterator = (self._source.element(k) for k in range(self._first, self._source.length))
+            if not self.variables.exits:
+                self.unrolling = Unrolling(self._source.length - self._first)
         for item in iterator:
             self.unrolling.begin()
             yield item

@@ -9,12 +9,25 @@ import numpy as np
 
 from cyxla.errors import TraceError
 from cyxla.numpy.rewriting.plans import Unsuitable, is_shared_array
+from cyxla.numpy.tracing.classes import class_of
 from cyxla.numpy.tracing.containers import Tree, flatten
 from cyxla.numpy.tracing.stacked_list import Elements, StackedList, leaf_of, structure_of
 from cyxla.numpy.tracing.trace import current, require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.xla.hlo.builder import functions as xla
+
+
+def with_traced_numbers(value: Any) -> Any:
+    """Return an element with its known numbers and arrays as traced ones."""
+    leaves, tree = flatten(value)
+    if all(isinstance(v, TracedArray) and v.known is None for v in leaves):
+        return value
+    return tree.build([as_traced(v) if _is_known_number(v) else v for v in leaves])
+
+
+def _is_known_number(value: Any) -> bool:
+    return class_of(value) in (bool, int, float, complex, np.ndarray) or isinstance(value, np.generic)
 
 
 class Stacks:

@@ -9,6 +9,7 @@ from cyxla.numpy.tracing.trace import Trace, current, user_line, warn_user
 
 WARN_ABOVE = 200  # instructions that one line makes in an unrolled loop
 MOST = 8000  # instructions of an unrolled loop
+SAMPLE = 8  # iterations of an unrolled loop before the number of its instructions is estimated
 ITERATIONS_OF_A_PASS = 50  # that take as long as a pass over the body of a loop of the program
 ITERATIONS_OF_A_BRANCH = 25
 MOST_ITERATIONS = 20_000  # of all loops that Python runs while tracing
@@ -31,10 +32,18 @@ def count_iterations(trace: Trace, count: int) -> None:
 
 
 class Unrolling:
-    """Instructions that the iterations of a loop make while they are traced one by one."""
+    """Instructions that the iterations of a loop make while they are traced one by one.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    expected : int, optional
+        Number of iterations, if all of them run.
+    """
+
+    def __init__(self, expected: int | None = None) -> None:
         self._trace: Trace | None = None
+        self._expected = expected
+        self._before = 0
         self._first = 0
         self._line = ""
         self.count = 0
@@ -44,15 +53,29 @@ class Unrolling:
         trace = current()
         if self._trace is not trace:
             self._trace = trace
-            self._first = _count(trace)
+            self._first = self._before = _count(trace)
             self._line = user_line()
         self.count += 1
         if trace is not None:
             count_iterations(trace, 1)
+        self._require_end_in_sight(_count(trace))
         if self.size > MOST:
             raise TraceError(
                 f"a loop has made {self.size} operations in {self.count} iterations, and goes on", where=user_line()
             )
+
+    def _require_end_in_sight(self, count: int) -> None:
+        """Give up at once if iterations as large as the one before will make twice the operations that a loop may."""
+        last, self._before = count - self._before, count
+        if self._expected is None or self.count <= SAMPLE:
+            return
+        total = self.size + last * (self._expected - self.count + 1)
+        if total > 2 * MOST:
+            raise TraceError(
+                f"a loop has made {self.size} operations in {self.count - 1} of {self._expected} iterations, and would "
+                f"make about {total}",
+                where=user_line(),
+            )  # fmt: skip
 
     @property
     def size(self) -> int:

@@ -199,7 +199,7 @@ register_kind(StackedList, lambda v: LIST if v.stacks is None else STACKED)
 
 def leaf_of(value: TracedArray) -> Leaf:
     """Return the class of a leaf."""
-    return Leaf(value.weak, value.rank0)
+    return Leaf(value.weak, value.rank0 if value.weak is None else Rank0.PYTHON)
 
 
 def structure_of(value: Any) -> tuple[list[TracedArray], Tree] | None:

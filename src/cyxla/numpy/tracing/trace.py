@@ -133,6 +133,10 @@ class Program:
         Number of iterations of loops that Python has run while tracing.
     exact_classes : bool
         Whether numbers of one dtype may not differ in their class, such as `float` and ``np.float64``.
+    keeps_known : bool
+        Whether lists of known numbers are made while tracing, however long they are.
+    made_traced : bool
+        Whether the program makes numbers that would otherwise be known.
     """
 
     checks: list[Check] = field(default_factory=list)
@@ -150,6 +154,8 @@ class Program:
     small_draws: int = 0
     iterations: int = 0
     exact_classes: bool = False
+    keeps_known: bool = False
+    made_traced: bool = False
 
     @contextlib.contextmanager
     def bounds_mode(self, bounds: str) -> Iterator[None]:

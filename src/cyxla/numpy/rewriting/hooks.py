@@ -6,6 +6,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import prod
 from types import BuiltinMethodType, MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -142,12 +143,22 @@ class Hooks:
         if isinstance(error, OpError) and not isinstance(error, (TraceError, UnimplementedError)):
             error.where = error.hint = ""
 
-    def append(self, loop: ForLoop, values: Any, value: Any) -> None:
-        """Call ``values.append(value)`` in the body of a loop that does not use the list otherwise."""
-        if isinstance(values, StackedList):
-            loop.append(values, value)
-        else:
+    def append(self, loops: Sequence[ForLoop], is_always: bool, values: Any, value: Any) -> None:
+        """Call ``values.append(value)`` in the bodies of loops that do not use the list otherwise.
+
+        `loops` are from the outermost on; `is_always` tells whether each iteration of the innermost appends one value.
+        """
+        if not isinstance(values, StackedList):
             self.call(values.append)(value)
+            return
+        recording = [k for k, loop in enumerate(loops) if loop.recording is not None]
+        if not recording:
+            values.append(value)
+        elif is_always and recording[0] == len(loops) - 1:
+            loops[-1].append(values, value)
+        else:
+            inner = [loops[k].bound for k in recording[1:]]
+            loops[recording[0]].append_some(values, value, prod(inner))
 
     @staticmethod
     def new_list(values: list[Any]) -> list[Any]:

@@ -331,7 +331,7 @@ def source_of(value: Any) -> Source | None:
     if isinstance(value, SizedArray):
         return Source(value.shape[0], lambda n: value[n], int(value.data.shape[0]))
     if isinstance(value, StackedList) and (stacks := value.stacks) is not None:
-        return Source(len(value), lambda n: value.elements.build(stacks, n), len(value))
+        return Source(value.length, lambda n: value.elements.build(stacks, n), value.bound)
     if isinstance(value, Enumerated):
         inner = source_of(value.values)
         return inner and Source(inner.length, lambda n: (n + value.start, inner.element(n)), inner.bound)

@@ -121,6 +121,15 @@ class Loop(ABC):
     def _append(self, values: StackedList, value: Any) -> None:
         raise Unsuitable("it appends to a list, and its number of iterations is unknown")
 
+    def append_some(self, values: StackedList, value: Any, times: int) -> None:
+        """Append a value in some iterations, or several in each, at most a number of times."""
+        self._appends.add_some(values, value, self.bound * times)
+
+    @property
+    def bound(self) -> int:
+        """Greatest possible number of iterations of the loop of the program."""
+        raise Unsuitable("it appends to a list, and its number of iterations is unknown")
+
     def result(self, state: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the values of the variables after the loop, given those of Python's variables."""
         return state if self._state is None else self._state
@@ -323,9 +332,15 @@ class ForLoop(Loop):
         return number if self.plan.period == 1 else number * self.plan.period + self._sub
 
     def _append(self, values: StackedList, value: Any) -> None:
-        if not self._is_counted:
-            super()._append(values, value)
+        if not self._is_counted or self.variables.exits:
+            self.append_some(values, value, 1)
+            return
         self._appends.add(values, value, self._recorded_number(), self._source.length - self._first)  # type: ignore[union-attr]
+
+    @property
+    def bound(self) -> int:
+        """Greatest possible number of iterations of the loop of the program."""
+        return self._source.bound - self._first  # type: ignore[union-attr]
 
     def enter(self, state: tuple[Any, ...], stored: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
         """Begin an iteration or a pass; those behind the first of a pass go on with its state."""
@@ -377,13 +392,9 @@ class ForLoop(Loop):
             self._restore()
             self._unroll("")
             return
-        if self._appends and recording.flags:
-            self._decide(Unsuitable("it appends to a list, and may end early"))
-            return
         self.recording, self._is_done = None, True
         if self._is_counted and not recording.flags:
             self._state = self._emit_counted(recording)
-            self._appends.finish()
         else:
             if require_current().program.gradients:
                 self._restore()
@@ -391,6 +402,7 @@ class ForLoop(Loop):
                 self._unroll("a loop that may end early has no gradient")
                 return
             self._state = self._emit_while(recording)
+        self._appends.finish()
 
     def _is_short(self, recording: Recording) -> bool:
         if not self._is_counted:

@@ -91,6 +91,19 @@ def appended_list(statement: ast.stmt) -> str | None:
     return call.func.value.id if is_append and isinstance(call.func.value, ast.Name) else None  # type: ignore[attr-defined]
 
 
+def appends_of(loop: ast.For) -> dict[str, list[ast.stmt]]:
+    """Return the statements ``name.append(value)`` of a loop by name, without those in a `while` inside of it."""
+    found: dict[str, list[ast.stmt]] = {}
+    pending: list[ast.AST] = list(loop.body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.stmt) and (name := appended_list(node)) is not None:
+            found.setdefault(name, []).append(node)
+        elif not isinstance(node, (*_SCOPES, ast.While, ast.Try)):
+            pending.extend(ast.iter_child_nodes(node))
+    return found
+
+
 class Liveness:
     """Names that are live around each branch and loop of a function without jumps.
 

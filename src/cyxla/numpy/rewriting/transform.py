@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from cyxla.numpy.rewriting.names import (
     Liveness,
     Names,
     appended_list,
+    appends_of,
     bound_names,
     has_own,
     outer_names,
@@ -38,7 +40,8 @@ class Transformer(ExpressionTransformer):
         self._is_generator = False
         self._kept: set[str] = set()  # names that a branch or loop hands over
         self._grown: Names = frozenset()  # lists that loops append to
-        self._appends: dict[ast.stmt, str] = {}  # drivers of the loops that append
+        self._appends: dict[ast.stmt, list[str]] = {}  # drivers of the loops that append, from the outermost
+        self._always: set[ast.stmt] = set()  # appends of each iteration of the innermost loop
 
     # -- functions
 
@@ -57,9 +60,8 @@ class Transformer(ExpressionTransformer):
         body = remove_jumps(node.body)
         self._liveness = Liveness(body)
         self._grown = frozenset(
-            n for s in body for part in ast.walk(s) if isinstance(part, ast.For)
-            for n in map(appended_list, part.body) if n is not None and n not in self._outer
-            and self.scope.origin(n) is Origin.OWN
+            n for s in body for loop in ast.walk(s) if isinstance(loop, ast.For) for n in appends_of(loop)
+            if n not in self._outer and self.scope.origin(n) is Origin.OWN
         )  # fmt: skip
         statements = self._block(body)
         declarations = [s for s in statements if isinstance(s, (ast.Global, ast.Nonlocal))]
@@ -198,20 +200,27 @@ class Transformer(ExpressionTransformer):
         return build.located(made, node)
 
     def _mark_appends(self, node: ast.For, driver: str) -> None:
-        """Let the driver of a loop append to a list that the loop does not use otherwise."""
-        for statement in node.body:
-            values = appended_list(statement)
-            if values in self._grown and sum(isinstance(n, ast.Name) and n.id == values for n in ast.walk(node)) == 1:
-                self._appends[statement] = driver
+        """Let the driver of a loop append to lists that the loop does not use otherwise."""
+        uses = Counter(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+        for values, statements in appends_of(node).items():
+            if values not in self._grown or uses[values] > len(statements):
+                continue
+            for statement in statements:
+                self._appends.setdefault(statement, []).append(driver)
+                if len(statements) == 1 and statement in node.body:
+                    self._always.add(statement)
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
         """Transform an expression whose value is not used."""
-        driver = self._appends.get(node)
-        if driver is None:
+        drivers = self._appends.get(node)
+        if drivers is None:
             return self.generic_visit(node)
         call = cast(ast.Call, node.value)
         values = build.name(cast(str, appended_list(node)))
-        node.value = build.hook("append", build.name(driver), values, self.visit(call.args[0]))
+        loops = build.load_all(drivers)
+        node.value = build.hook(
+            "append", loops, build.constant(node in self._always), values, self.visit(call.args[0])
+        )  # fmt: skip
         return build.located([node], node)[0]
 
     def _facts(self, node: ast.For | ast.While, names: Sequence[str], head: Names, after: Names) -> list[ast.expr]:

@@ -37,6 +37,7 @@ from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS
 from cyxla.numpy.tracing.sized_array import SizedArray
+from cyxla.numpy.tracing.stacked_list import StackedList
 from cyxla.numpy.tracing.trace import current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, require_sizes
 from cyxla.numpy.tracing.user_frames import refused_by_library, user_line_of
@@ -150,6 +151,9 @@ def _substitute_conversion(original: Callable[..., Any]) -> Callable[..., Any]:
     def substitute(*args: Any, **kwargs: Any) -> Any:
         kwargs = _without_like(kwargs)
         source = args[0] if args else kwargs.get("a", kwargs.get("object"))
+        if isinstance(source, StackedList) and source.is_sized:
+            source = source.as_array()
+            args = (source, *args[1:])
         if is_traced(source):
             return call_function(original, *args, **kwargs)
         if isinstance(source, SizedArray) and _called_by_user(original):

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from cyxla.errors import TraceError
 from cyxla.numpy.tracing.containers import LEAF, LIST, Kind, Tree, flatten, register_kind
-from cyxla.numpy.tracing.trace import resumed, user_line
+from cyxla.numpy.tracing.trace import require_current, resumed, user_line
 from cyxla.numpy.tracing.traced_array import LazyList, TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
 
 _np: Any = np  # its functions dispatch to this package
 _PYTHON_CLASSES = (int, float, complex)
+
+
+RUN_TIME: Final = -1  # length of a list that is known at run time
 
 
 class Leaf(NamedTuple):
@@ -43,7 +46,7 @@ class Elements(NamedTuple):
     Attributes
     ----------
     length : int
-        Number of elements.
+        Number of elements; `RUN_TIME` if only the run knows it.
     tree : Tree
         Structure of each element.
     leaves : tuple of Leaf
@@ -122,12 +125,42 @@ class StackedList(LazyList):
             raise TraceError("a list is read in the loop that appends to it", where=user_line())
         if self.stacks is None:
             return
+        if self.is_sized:
+            raise TraceError(
+                "a list whose length is known at run time only is used otherwise than by np.array, len, sum, a loop or "
+                "an index",
+                where=user_line(), hint="use an array: np.array(values)",
+            )  # fmt: skip
         stacks, self.stacks = self.stacks, None
         with resumed(stacks[0].owner):
             list.extend(self, [self.elements.build(stacks, k) for k in range(self.elements.length)])
 
+    @property
+    def is_sized(self) -> bool:
+        """True for a list whose length is known at run time; its stacks are arrays of run-time size."""
+        return self.stacks is not None and self.elements.length == RUN_TIME
+
+    @property
+    def length(self) -> Any:
+        """Number of elements, a traced integer if it is known at run time."""
+        return self.stacks[0].shape[0] if self.is_sized and self.stacks is not None else len(self)
+
+    @property
+    def bound(self) -> int:
+        """Greatest possible number of elements."""
+        return self.stacks[0].bound if self.is_sized and self.stacks is not None else len(self)
+
+    def _leave_if_empty(self) -> None:
+        """Make NumPy run in place of runs in which the list is empty: then its numbers have no type."""
+        if self.is_sized:
+            trace = require_current()
+            failed = value_of(self.length == 0)
+            trace.leave_if(failed, lambda _: ValueError("a list is empty"))
+
     def as_array(self) -> TracedArray:
         """Return what ``np.array`` makes of the list."""
+        if self.is_sized:
+            return self._as_sized_array()  # type: ignore[no-any-return]
         if self.stacks is not None and len(self.stacks) == 1 and _is_box(self.elements.tree):
             return TracedArray(value_of(self.stacks[0]))
         if self.stacks is not None and all(c == LEAF for c in self.elements.tree.children):
@@ -136,14 +169,25 @@ class StackedList(LazyList):
         self.materialize()
         return as_traced(list.copy(self))
 
+    def _as_sized_array(self) -> Any:
+        assert self.stacks is not None
+        if self.elements.tree != LEAF or self.stacks[0].ndim != 1 or self.stacks[0].dtype != np.float64:
+            self._leave_if_empty()
+        if self.elements.tree == LEAF:
+            return self.stacks[0].copy()
+        if all(c == LEAF for c in self.elements.tree.children):
+            return _np.stack(self.stacks, axis=1)
+        return self.materialize()
+
     def as_vector(self) -> TracedArray | None:
         """Return an array whose elements are those of the list; None if they are more than numbers."""
         if self.stacks is None or self.elements.tree != LEAF or self.stacks[0].ndim != 1:
             return None
+        self._leave_if_empty()
         return self.stacks[0]
 
     def __len__(self) -> int:
-        if self.is_guarded or self.stacks is None:
+        if self.is_guarded or self.stacks is None or self.is_sized:
             self.materialize()
             return list.__len__(self)
         return self.elements.length
@@ -188,7 +232,7 @@ def _plain_list(elements: Elements, arrays: Sequence[Any]) -> list[Any]:
     if elements.tree == LEAF and arrays[0].ndim == 1:
         leaf = elements.leaves[0]
         return arrays[0].tolist() if leaf.is_python else list(arrays[0])
-    return [elements.build(arrays, k) for k in range(elements.length)]
+    return [elements.build(arrays, k) for k in range(len(arrays[0]))]
 
 
 STACKED = Kind(

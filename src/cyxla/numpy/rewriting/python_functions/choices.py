@@ -9,6 +9,7 @@ import numpy as np
 from cyxla.numpy.array_methods.python_numbers import kind_of
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.doubts import note_doubt
+from cyxla.numpy.tracing.stacked_list import StackedList
 from cyxla.numpy.tracing.promotion import WEAK_DTYPES
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
@@ -27,7 +28,7 @@ def truth(value: Any) -> TracedArray:
     ValueError
         The value is an array of more than one element, or of none.
     """
-    array = as_traced(value)
+    array = as_traced(value.length > 0 if isinstance(value, StackedList) else value)
     if array.size != 1:
         raise ValueError(_AMBIGUOUS if array.size else _EMPTY)
     return TracedArray(convert(xla.reshape(value_of(array), ()), np.dtype(bool)), rank0=Rank0.PYTHON)

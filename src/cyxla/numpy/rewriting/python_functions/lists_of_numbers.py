@@ -9,6 +9,7 @@ import numpy as np
 from cyxla.numpy.array_methods.number_methods import to_python
 from cyxla.numpy.tracing.classes import class_of, is_number
 from cyxla.numpy.tracing.stacked_list import StackedList
+from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced
 
 MOST_TRACED: Final = 512  # elements that are traced
@@ -30,6 +31,9 @@ class IndexedSequence:
         self._values = values
 
     def __getitem__(self, key: Any) -> Any:
+        if isinstance(self._values, StackedList) and self._values.is_sized and not isinstance(key, slice):
+            require_current().program.catches = True  # Python raises its error if there is no such element
+            return self._values.elements.build(self._values.stacks, key)  # type: ignore[arg-type]
         if isinstance(key, TracedArray) and is_traced(key) and key.ndim == 0 and key.dtype.kind in "iu":
             if isinstance(self._values, StackedList) and self._values.stacks is not None:
                 return self._values.elements.build(self._values.stacks, key)

@@ -26,6 +26,7 @@ from cyxla.numpy.rewriting.python_functions.decimals import rounded_decimal
 from cyxla.numpy.tracing.classes import is_number
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.sized_array import SizedArray
+from cyxla.numpy.tracing.stacked_list import StackedList
 from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, traced, value_of
 from cyxla.xla.hlo.builder import functions as xla
@@ -102,7 +103,7 @@ def _bool(*args: Any) -> Any:
 def _len(value: Any) -> Any:
     if isinstance(value, SizedArray):
         return value.shape[0]
-    if isinstance(value, TracedRange):
+    if isinstance(value, TracedRange) or (isinstance(value, StackedList) and value.is_sized):
         return value.length
     return len(value)
 

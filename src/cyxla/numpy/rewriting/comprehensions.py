@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.numpy.rewriting.branches import TracedBranch
 from cyxla.numpy.rewriting.iterables import Source, source_of
 from cyxla.numpy.rewriting.loops import MOST_UNROLLED, ForLoop
 from cyxla.numpy.rewriting.plans import Variables
+from cyxla.numpy.rewriting.python_functions.choices import truth
 from cyxla.numpy.rewriting.python_state import PythonState
 from cyxla.numpy.rewriting.stacks import Stacks, with_traced_numbers
 from cyxla.numpy.tracing.classes import class_of
 from cyxla.numpy.tracing.containers import flatten
-from cyxla.numpy.tracing.stacked_list import Elements, StackedList, structure_of
+from cyxla.numpy.tracing.stacked_list import RUN_TIME, Elements, StackedList, structure_of
 from cyxla.numpy.tracing.trace import current, require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, traced
 
@@ -94,11 +96,72 @@ def _dtype(known: Any) -> Any:
     return known.dtype if hasattr(known, "dtype") else np.dtype(type(known))
 
 
+def filtered(iterable: Any, test: Callable[[Any], Any], element: Callable[[Any], Any]) -> list[Any]:
+    """Return ``[element(item) for item in iterable if test(item)]``.
+
+    Parameters
+    ----------
+    iterable : iterable
+        Values.
+    test : callable
+        Function from a value to a condition, which is traced if a loop of the program has to take the values.
+    element : callable
+        Function from a value to an element of the list.
+    """
+    source = source_of(iterable) if current() is not None else None
+    if source is None or not (is_traced(source.length) or source.length):
+        return [element(item) for item in iterable if test(item)]
+    if not is_traced(source.length) and not is_traced(test(source.element(0))):
+        kept = [item for item in iterable if test(item)]
+        return comprehension(kept, element)
+    values = StackedList.of([])
+    driver = ForLoop(iterable, _NO_VARIABLES)
+    for number in driver:
+        driver.enter((), lambda: ())
+        try:
+            _append_if(driver, values, driver.item(number), test, element)
+            driver.leave(())
+        except Exception as error:
+            if not driver.failed(error):
+                raise
+    driver.result(())
+    return values
+
+
+def _append_if(
+    driver: ForLoop, values: StackedList, item: Any, test: Callable[[Any], Any], element: Callable[[Any], Any]
+) -> None:
+    """Append the element of a value that passes a test."""
+    condition = test(item)
+    if not is_traced(condition):
+        if condition:
+            _append(driver, values, element(item))
+        return
+    branch = TracedBranch(truth(condition), ())
+    branch.first(())
+    try:
+        _append(driver, values, element(item))
+        branch.end(())
+    except Exception as error:
+        if not branch.failed(error):
+            raise
+    branch.second()
+    branch.end(())
+    branch.merged()
+
+
+def _append(driver: ForLoop, values: StackedList, value: Any) -> None:
+    if driver.recording is None:
+        values.append(value)
+    else:
+        driver.append_some(values, value, 1)
+
+
 def flattened(lists: list[Any]) -> list[Any]:
     """Return the elements of the lists of a list."""
     if isinstance(lists, StackedList) and lists.stacks is not None:
         inner = lists.elements.tree.key
-        if isinstance(inner, Elements):
+        if isinstance(inner, Elements) and inner.length != RUN_TIME:
             stacks = [_merged(s) for s in lists.stacks]
             return StackedList(stacks, inner._replace(length=inner.length * lists.elements.length))
     return list(chain.from_iterable(lists))

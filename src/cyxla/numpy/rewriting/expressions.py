@@ -134,10 +134,25 @@ class ExpressionTransformer(ast.NodeTransformer):
         return is_called(value, self.scope.package)
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
-        """Transform a list comprehension without conditions."""
+        """Transform a list comprehension; one with several `for` has no conditions."""
         if not _is_simple(node):
             return self.generic_visit(node)
+        if node.generators[0].ifs:
+            return build.located_expr(self._filtered(node.elt, node.generators[0]), node)
         return build.located_expr(self._comprehension(node.elt, node.generators), node)
+
+    def _filtered(self, element: ast.expr, generator: ast.comprehension) -> ast.expr:
+        """Return the list of the elements for values that pass conditions."""
+        tests = [self.visit(t) for t in generator.ifs]
+        test = tests[0] if len(tests) == 1 else build.hook("all_of", tests[0], *map(build.thunk, tests[1:]))
+        iterable = self.visit(generator.iter)
+        names = [n.id for n in _target_names(generator.target)]
+        count = [] if isinstance(generator.target, ast.Name) else [build.constant(len(names))]
+        functions = [
+            ast.Lambda(ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, []), body)
+            for body in (test, self.visit(element))
+        ]
+        return build.hook("filtered", iterable, *functions, *count)
 
     def _comprehension(self, element: ast.expr, generators: Sequence[ast.comprehension]) -> ast.expr:
         first, *others = generators
@@ -252,8 +267,9 @@ def _place_behind(new: ast.expr, node: ast.expr) -> None:
 
 def _is_simple(node: ast.ListComp | ast.GeneratorExp) -> bool:
     """Return True if a function of each item can make the elements of a comprehension."""
+    may_filter = isinstance(node, ast.ListComp) and len(node.generators) == 1
     has_names = all(
-        not g.ifs and not g.is_async and all(isinstance(n, ast.Name) for n in _target_names(g.target))
+        (may_filter or not g.ifs) and not g.is_async and all(isinstance(n, ast.Name) for n in _target_names(g.target))
         for g in node.generators
     )
     parts = list(ast.walk(node))

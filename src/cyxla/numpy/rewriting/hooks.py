@@ -249,6 +249,16 @@ class Hooks:
         return comprehension(iterable, element if count is None else _unpacking(element, count))
 
     @staticmethod
+    def filtered(
+        iterable: Any, test: Callable[..., Any], element: Callable[..., Any], count: int | None = None
+    ) -> list[Any]:
+        """Return the list of the elements for all values that pass a test; see `comprehension`."""
+        from cyxla.numpy.rewriting.comprehensions import filtered
+
+        functions = (test, element) if count is None else (_unpacking(test, count), _unpacking(element, count))
+        return filtered(iterable, *functions)
+
+    @staticmethod
     def flattened(lists: list[Any]) -> list[Any]:
         """Return the list that a comprehension with several `for` makes of the lists of its inner ones."""
         from cyxla.numpy.rewriting.comprehensions import flattened

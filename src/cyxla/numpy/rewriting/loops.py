@@ -405,7 +405,7 @@ class ForLoop(Loop):
         self._appends.finish()
 
     def _is_short(self, recording: Recording) -> bool:
-        if not self._is_counted:
+        if not self._is_counted or self._appends.grows:
             return False
         count = self._source.length - self._first  # type: ignore[union-attr]
         return bool(count <= MOST_UNROLLED and count * recording.part.size <= MOST_UNROLLED_SIZE)

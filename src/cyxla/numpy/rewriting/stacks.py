@@ -159,6 +159,11 @@ class Appends:
     def __bool__(self) -> bool:
         return bool(self._stacks or self._growing)
 
+    @property
+    def grows(self) -> bool:
+        """True if a list gets a run-time length."""
+        return bool(self._growing)
+
     def add(self, values: StackedList, value: Any, number: Any, count: int) -> None:
         """Record that an iteration appends a value; the first pass only learns its type.
 

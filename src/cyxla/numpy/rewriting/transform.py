@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, cast
+from copy import copy
+from typing import Any, TypeGuard, cast
 
 from cyxla.numpy.rewriting import build
 from cyxla.numpy.rewriting.expressions import GENERATORS, ExpressionTransformer, attribute_of, is_python_test
@@ -318,13 +319,19 @@ class Transformer(ExpressionTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         """Transform an assignment."""
-        is_grown = _is_new_list(node.value) and any(
-            isinstance(t, ast.Name) and t.id in self._grown for t in node.targets
-        )
-        node.value = self.visit(node.value)
-        if is_grown:
-            node.value = cast(ast.expr, build.located_expr(build.hook("new_list", node.value), node.value))
+        node.value = self._grown_lists(node.targets, node.value, cast(ast.expr, self.visit(copy(node.value))))
         return build.located(self._assignment(node), node)
+
+    def _grown_lists(self, targets: Sequence[ast.expr], value: ast.expr, made: ast.expr) -> ast.expr:
+        """Return the transformed value of an assignment, with its new lists to which loops append."""
+        if isinstance(value, ast.Tuple) and isinstance(made, ast.Tuple):
+            inner = [t.elts[k : k + 1] for t in targets if _has_as_many(t, value) for k in range(len(value.elts))]
+            pairs = zip(inner, value.elts, made.elts, strict=False) if len(targets) == 1 else ()
+            for k, (target, part, new) in enumerate(pairs):
+                made.elts[k] = self._grown_lists(target, part, new)
+        elif _is_new_list(value) and any(isinstance(t, ast.Name) and t.id in self._grown for t in targets):
+            return cast(ast.expr, build.located_expr(build.hook("new_list", made), made))
+        return made
 
     def _assignment(self, node: ast.Assign) -> list[ast.stmt]:
         """Return the statements of an assignment whose value is transformed; stores to outside come last."""
@@ -394,6 +401,14 @@ def _yields_inside_expressions(body: Sequence[ast.stmt]) -> bool:
     parts = (ast.IfExp, ast.BoolOp, ast.Compare, ast.Assert, ast.ListComp, ast.GeneratorExp)
     inner = [n for s in body for n in ast.walk(s) if isinstance(n, parts)]
     return any(isinstance(n, GENERATORS) for part in inner for n in ast.walk(part))
+
+
+def _has_as_many(target: ast.expr, value: ast.Tuple) -> TypeGuard[ast.Tuple | ast.List]:
+    """Return True if a target has a name for each part of a value."""
+    is_sequence = isinstance(target, (ast.Tuple, ast.List))
+    return is_sequence and len(target.elts) == len(value.elts) and not any(
+        isinstance(t, ast.Starred) for t in target.elts
+    )  # fmt: skip
 
 
 def _is_new_list(node: ast.expr) -> bool:

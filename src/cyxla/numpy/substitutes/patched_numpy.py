@@ -152,8 +152,8 @@ def _substitute_conversion(original: Callable[..., Any]) -> Callable[..., Any]:
         kwargs = _without_like(kwargs)
         source = args[0] if args else kwargs.get("a", kwargs.get("object"))
         if isinstance(source, StackedList) and source.is_sized:
-            source = source.as_array()
-            args = (source, *args[1:])
+            kwargs = {k: v for k, v in kwargs.items() if k not in ("a", "object")}
+            return hooks.sized_function(original, (source.as_array(), *args[1:]), kwargs)
         if is_traced(source):
             return call_function(original, *args, **kwargs)
         if isinstance(source, SizedArray) and _called_by_user(original):

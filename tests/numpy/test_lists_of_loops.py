@@ -278,6 +278,182 @@ def append_some(x):
     return np.array(out)
 
 
+def pairs_of_nested_loops(x):
+    out = []
+    for i in range(20):
+        for j in range(i):
+            if x[i] < x[j]:
+                out.append((i, j, x[i] - x[j]))
+    return out, len(out) > 3
+
+
+def append_several(x):
+    out = []
+    for a in x:
+        out.append(a)
+        if a > 0:
+            out.append(-a)
+    return np.array(out)
+
+
+def append_to_one_of_two(x):
+    above, below = [], []
+    for k, a in enumerate(x):
+        if a > 0:
+            above.append(a)
+        else:
+            below.append((k, a))
+    return above, below, sum(above), len(below)
+
+
+def append_peaks(x):
+    found = []
+    last = 0
+    for i in range(1, len(x) - 1):
+        if x[i] > x[i - 1] and x[i] > x[i + 1] and i - last >= 2:
+            found.append(i)
+            last = i
+    return np.array(found), x[np.array(found, dtype=int)]
+
+
+def append_rows(x):
+    rows = []
+    for i in range(20):
+        r = x[i : i + 3] * 2
+        if r[0] > 0:
+            rows.append(r)
+    return rows, np.array(rows)
+
+
+def lists_of_many_lengths(x):
+    rows = []
+    for i in range(20):
+        row = []
+        for j in range(20):
+            if x[i] > x[j]:
+                row.append(j)
+        rows.append(row)
+    return rows
+
+
+def used_when_not_empty(x):
+    out = []
+    for a in x:
+        if a > 0:
+            out.append(a)
+    s = np.float64(0)
+    for b in out:
+        s += b * 2
+    if out:
+        s += 100
+    return s, out[-1] if out else np.float64(-1)
+
+
+def append_known(x):
+    out = []
+    for a in x:
+        if a > 0:
+            out.append(1)
+    return out, sum(out)
+
+
+def functions_of_list(x):
+    out = []
+    for a in x:
+        if a > -9:
+            out.append(a)
+    return np.mean(out), np.max(out), np.sqrt(np.abs(out)), np.asarray(out, dtype=np.float32)
+
+
+def filtered(x):
+    return [a * 2 for a in x if a > 0], [i for i, a in enumerate(x) if a > 0], [a for a in x[:3] if a > 0]
+
+
+def filtered_twice(x):
+    return [x[i] for i in range(30) if i % 3 == 0 if x[i] > 0], [i for i in range(30) if i % 3 == 0]
+
+
+def reduced_filtered(x):
+    return sum(a * a for a in x if a > 0), sum(1 for a in x if a > 0), len([a for a in x if a < 0])
+
+
+def filtered_in_list(x):
+    return [[j for j in range(20) if x[j] > x[i]] for i in range(20)]
+
+
+def append_behind(x):
+    out = []
+    for a in x:
+        if a > 0:
+            out.append(a)
+    out.append(3.0)
+    return out
+
+
+def append_different(x):
+    out = []
+    for a in x:
+        if a > 0:
+            out.append(a)
+        elif a < -1:
+            out.append(0)
+    return out
+
+
+def written_behind_append_of_some(x):
+    rows = []
+    for i in range(20):
+        r = x[i : i + 3] * 2
+        if r[0] > 0:
+            rows.append(r)
+            r += 1
+    return rows
+
+
+def views_of_some_rows(x):
+    rows = []
+    for i in range(20):
+        r = x[i : i + 3]
+        if r[0] > 0:
+            rows.append(r)
+    x[:] = 7
+    return rows
+
+
+def append_until_full(x):
+    out = []
+    for a in x:
+        if a > 0:
+            out.append(a)
+        if len(out) == 5:
+            break
+    return out
+
+
+def many_known(x):
+    n = 60
+    return (
+        [i * 0.5 for i in np.arange(n * n)], [i + 1 for i in range(n * n)], [x[0] * i for i in np.linspace(0, 1, n)],
+        [[(i - j) ** 2 for i in np.arange(n)] for j in np.arange(n)],
+        [(i, j, i < j) for i in np.arange(n) for j in range(n)],
+    )  # fmt: skip
+
+
+def mixed_with_known(x):
+    return [(a, i, 7) for i, a in enumerate(x)]
+
+
+def known_that_are_needed(x):
+    sizes = [i // 2 for i in range(1200)]
+    return np.zeros(sizes[7]) + x[0], sizes[-1]
+
+
+def known_with_effects(x):
+    out = []
+    made = [out.append(i) for i in range(1200)]
+    return x[0], out, made
+
+
 def append_in_while(x):
     r = []
     i = 0
@@ -346,7 +522,9 @@ ONE_VECTOR = [
     list_of_list, in_loop, enumerated, least, classes_of_numbers, arrays_of_numbers, same_name, quantified, indexed,
     reversed_and_zipped, append, append_state, two_loops_append, append_to_two_lists, history, new_array_each_time,
     append_behind_first, appended_to, item_replaced, slice_of_list, added_behind, into_dict, tuple_of_generator,
-    element_written_later,
+    element_written_later, append_some, append_until, append_in_both_loops, pairs_of_nested_loops, append_several,
+    append_to_one_of_two, append_peaks, append_rows, lists_of_many_lengths, used_when_not_empty, append_known,
+    functions_of_list, filtered, filtered_twice, reduced_filtered, filtered_in_list, many_known, mixed_with_known,
 ]  # fmt: skip
 LOOPS = [
     *[(f, (V,)) for f in ONE_VECTOR],
@@ -355,7 +533,7 @@ LOOPS = [
     (two_loops, (A, B)),
     (conditional_elements, (V, V[::-1].copy())),
 ]
-# Whose elements share memory with other arrays, are known, or are appended by both of two loops.
+# Whose elements share memory with other arrays, or are known.
 UNROLLED = [
     *[
         (f, (V,))
@@ -365,8 +543,9 @@ UNROLLED = [
             written_after_append,
             written_by_next,
             exchanged,
-            append_in_both_loops,
             read_by_other_name,
+            known_that_are_needed,
+            known_with_effects,
             append_in_while,
         )
     ],
@@ -374,7 +553,8 @@ UNROLLED = [
     (rows_are_views, (A,)),
     (rows_appended, (A,)),
 ]
-PLAIN = [(f, (V,)) for f in (append_some, append_until)]
+REFUSED = (append_behind, append_different, written_behind_append_of_some, views_of_some_rows, append_until_full)
+PLAIN = [(f, (V,)) for f in REFUSED]
 
 
 def require_equal(got, expected):
@@ -420,9 +600,21 @@ def test_runs_in_python_while_it_is_traced(function, arguments):
 
 
 @pytest.mark.parametrize("function, arguments", named(PLAIN))
-def test_lists_of_unknown_length(function, arguments):
+def test_lists_that_loops_cannot_make(function, arguments, monkeypatch):
+    monkeypatch.setenv("CYXLA_FALLBACK", "numpy")
+    with pytest.warns(cyxla.errors.FallbackWarning, match="list"):
+        require_like_numpy(function, arguments)
+    monkeypatch.setenv("CYXLA_FALLBACK", "error")
     with pytest.raises(cyxla.errors.TraceError, match="list"):
         cyxla.jit(function)(*arguments)
+
+
+@pytest.mark.parametrize("function", [append_some, append_to_one_of_two, filtered, append_rows, used_when_not_empty])
+def test_lists_without_elements(function, monkeypatch):
+    """An array of an empty list is one of floats; NumPy runs where the elements are others."""
+    monkeypatch.setenv("CYXLA_FALLBACK", "numpy")
+    jitted = require_like_numpy(function, (-np.abs(V),))
+    require_equal(jitted(V), function(V))
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 16, 17, 18])

@@ -52,6 +52,7 @@ from cyxla.numpy.calls.signatures import Call, read_arguments
 from cyxla.numpy.calls.stages import LoweredModule
 from cyxla.numpy.rewriting.functions import rewritten
 from cyxla.numpy.rewriting.methods import methods_rewritten
+from cyxla.numpy.rewriting.scopes import package_of
 from cyxla.numpy.state.snapshot import changing_nothing
 from cyxla.numpy.tracing import handlers as _handlers
 from cyxla.numpy.tracing.api_boundary import api_boundary
@@ -447,7 +448,8 @@ class Jitted(Dispatcher, Generic[P, R]):
             Environment(self._needed_outside, self._numbers, call.receivers, bound, unrecorded) if guarded else None
         )
         objects = [("self", bound), *[(name, value) for name, _, value in call.receivers]]
-        with changing_nothing(unrecorded, objects), substituted_in(self.function), methods_rewritten():
+        package = package_of(inspect.unwrap(self.function))
+        with changing_nothing(unrecorded, objects), substituted_in(self.function), methods_rewritten(package):
             return lower(
                 self.name, partial(call.apply, function), call.specs, call.names, self.bounds,
                 keep_order=keep_order, open_sizes=open_sizes, environment=environment,

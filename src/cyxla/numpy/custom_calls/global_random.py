@@ -3,8 +3,8 @@
 # ruff: noqa: NPY002 - the functions of the global state are what this is for
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -197,18 +197,37 @@ def _run(*operands: Any, function: str, positional: str, named: str, **_: Any) -
     if function == _REMEMBER:
         _state_before[:] = [np.random.get_state()]
         return np.int64(0)
-    if function not in _functions():
-        raise InvalidArgumentError(f"numpy.random has no function {function!r} that uses its global state")
+    drawer, readers, named_readers = _call_of(function, positional, named)
     values = iter(operands)
-    args = [_argument(text, values) for text in positional.split()]
-    pairs = [part.split("=", 1) for part in named.split()]
-    kwargs = {key: _argument(text, values) for key, text in pairs}
+    args = [read(values) for read in readers]
+    kwargs = {key: read(values) for key, read in named_readers}
     if function == "shuffle":
         shuffled = args[0].copy()
         np.random.shuffle(shuffled)
         return shuffled
-    drawn = getattr(np.random, function)(*args, **kwargs)
+    drawn = drawer(*args, **kwargs)
     return np.int64(0) if drawn is None else drawn
+
+
+_Reader = Callable[[Iterator[Any]], Any]
+
+
+@lru_cache(maxsize=1024)
+def _call_of(
+    function: str, positional: str, named: str
+) -> tuple[Callable[..., Any], list[_Reader], list[tuple[str, _Reader]]]:
+    """Return a function of `numpy.random`, and the readers of its arguments, which take the operands in turn.
+
+    Raises
+    ------
+    InvalidArgumentError
+        There is no such function.
+    """
+    if function not in _functions():
+        raise InvalidArgumentError(f"numpy.random has no function {function!r} that uses its global state")
+    pairs = [part.split("=", 1) for part in named.split()]
+    readers = [_argument(text) for text in positional.split()]
+    return getattr(np.random.mtrand, function), readers, [(key, _argument(text)) for key, text in pairs]
 
 
 @cache
@@ -218,14 +237,22 @@ def _functions() -> frozenset[str]:
     return frozenset([*names, "seed"]) - set(_NOT_DRAWN)
 
 
-def _argument(text: str, values: Any) -> Any:
+def _argument(text: str) -> _Reader:
+    """Return the reader of an argument."""
     if text in _NAMED:
-        return _NAMED[text]
+        return lambda values: _NAMED[text]
     if text.startswith("dtype:"):
-        return np.dtype(text.removeprefix("dtype:"))
+        dtype = np.dtype(text.removeprefix("dtype:"))
+        return lambda values: dtype
+    return _sequence if text == "sequence" else _operand
+
+
+def _sequence(values: Iterator[Any]) -> Any:
+    return next(values).tolist()
+
+
+def _operand(values: Iterator[Any]) -> Any:
     value = next(values)
-    if text == "sequence":
-        return value.tolist()
     return value.item() if value.ndim == 0 else value
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from cyxla.errors import InternalError, TraceError, UnimplementedError, UnknownError
 from cyxla.numpy.control.carry import agreed_kind, array_text
 from cyxla.numpy.control.lower_cond import emit_conditional
+from cyxla.numpy.rewriting.build import HOOKS
 from cyxla.numpy.rewriting.jumps import VALUE
 from cyxla.numpy.rewriting.parts import Leaves, Part
 from cyxla.numpy.rewriting.python_functions.choices import truth
@@ -25,7 +26,7 @@ from cyxla.numpy.rewriting.python_state import (
     with_items,
 )
 from cyxla.numpy.rewriting.sharing import refuse_sharing
-from cyxla.numpy.rewriting.unbound import Unbound
+from cyxla.numpy.rewriting.unbound import PossiblyUnbound, Unbound
 from cyxla.numpy.rewriting.unrolling import ITERATIONS_OF_A_BRANCH, count_iterations
 from cyxla.numpy.tracing.bodies import Body, inline, record_body
 from cyxla.numpy.tracing.conversion import convert
@@ -36,6 +37,7 @@ from cyxla.numpy.tracing.trace import current, require_current, resumed, user_li
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
 
 #: Errors that are raised while tracing, rather than by the program
 NOT_OF_THE_PROGRAM = (TraceError, UnimplementedError, InternalError, UnknownError, MemoryError, RecursionError)
@@ -186,6 +188,8 @@ class _Joined:
 
     def __init__(self, name: str, values: tuple[_Value, _Value], failed: int | None, test: XlaOp) -> None:
         self._test, self._failed = test, failed is not None
+        is_variable = not self._failed and not name.startswith(HOOKS)
+        self._unbound = [k for k, v in enumerate(values) if v.leaves is None] if is_variable else []  # sides
         self.name, self._values = "the result" if name == VALUE else name, values
         self.kinds: list[Kind] = []
         self._same = values[0].value if failed is None else values[1 - failed].value
@@ -242,7 +246,11 @@ class _Joined:
         kind, sides = self.kinds[k], self._arrays(k)
         weak = kind if isinstance(kind, type) and kind is not bool else None
         rank0 = sides[0].rank0 if len({s.rank0 for s in sides}) == 1 else Rank0.SCALAR
-        array = TracedArray(op, weak, rank0=rank0)
+        if len(self._unbound) == 1:
+            is_unbound = xla.not_(self._test) if self._unbound[0] else self._test
+            array: TracedArray = PossiblyUnbound(op, weak, rank0, self.name, is_unbound)
+        else:
+            array = TracedArray(op, weak, rank0=rank0)
         if not self._failed and len(sides) == 2:
             note_doubt(array, self._test, *sides)
         outer = [v.outer[k] for v in self._values if v.leaves is not None]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from cyxla.numpy.rewriting import build
-from cyxla.numpy.rewriting.names import Names
-from cyxla.numpy.rewriting.scopes import NameOrigins, Origin, is_called, root_of
+from cyxla.numpy.rewriting.names import Names, root_of
+from cyxla.numpy.rewriting.scopes import NameOrigins, Origin, is_called
 
 GENERATORS = (ast.Yield, ast.YieldFrom, ast.Await)
 _IDENTITY = (ast.Is, ast.IsNot)
@@ -118,7 +118,9 @@ class ExpressionTransformer(ast.NodeTransformer):
     def _callee(self, function: ast.expr) -> ast.expr:
         """Return the function of a call; that of a method is looked up plainly, on the object that it is of."""
         if isinstance(function, ast.Attribute):
-            function.value = self.visit(function.value) if self._module_root(function) is None else function.value
+            if self._module_root(function) is None and not _is_super(function.value):
+                owner = build.hook("owner", self.visit(function.value), build.constant(function.attr))
+                function.value = cast(ast.expr, build.located_expr(owner, function.value))
             return function
         return cast(ast.expr, self.visit(function))
 

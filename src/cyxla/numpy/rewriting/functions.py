@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import wraps
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
@@ -48,10 +49,19 @@ def recorded(function: Any) -> Any:
     """Return the function to call for one that a traced function calls; what one without source changes is watched."""
     made = rewritten(function)
     outside = outside_values()
-    if function in _without_source and outside is not None and id(function) not in outside.watched:
-        outside.watched[id(function)] = Snapshot(function, [])
-        guard_names(outside, function, [])
-    return made
+    if outside is None or not isinstance(function, FunctionType) or function not in _without_source:
+        return made
+
+    @wraps(function)
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        objects = [v for v in (*args, *kwargs.values()) if outside.is_outside(v)]
+        key = (id(function), *map(id, objects))
+        if key not in outside.watched:
+            outside.watched[key] = Snapshot(function, [("an argument", v) for v in objects])
+            guard_names(outside, function, objects)
+        return function(*args, **kwargs)
+
+    return watched
 
 
 def _rewrite(function: FunctionType) -> FunctionType:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cyxla.errors import OpError, TraceError, UnimplementedError
+from cyxla.numpy.rewriting.jumps import VALUE
 from cyxla.numpy.rewriting.known_branch import KnownBranch
 from cyxla.numpy.rewriting.known_conditions import is_static, needs_value
 from cyxla.numpy.rewriting.python_functions.choices import truth
@@ -57,8 +58,19 @@ class Hooks:
     def __init__(self, scope: Scope, rewrite: Callable[[Any], Any], package: str) -> None:
         self._scope, self._rewrite, self._package = scope, rewrite, package
         self.read_name, self.write_name, self.delete_name = scope.read_name, scope.write_name, scope.delete_name
-        self.read_attr, self.write_attr, self.delete_attr = scope.read_attr, scope.write_attr, scope.delete_attr
+        self.write_attr, self.delete_attr = scope.write_attr, scope.delete_attr
         self.write_item, self.delete_item = scope.write_item, scope.delete_item
+
+    def read_attr(self, obj: Any, attr: str) -> Any:
+        """Return ``obj.attr``; a method is a rewritten one, since it may be passed on."""
+        value = self._scope.read_attr(obj, attr)
+        if isinstance(value, MethodType) and is_user_function(value.__func__, self._package):
+            return MethodType(self._rewrite(value.__func__), value.__self__)
+        return value
+
+    def owner(self, obj: Any, attr: str) -> Any:
+        """Return an object of which a method, or a function that it holds as an attribute, is about to be called."""
+        return obj if isinstance(obj, TracedArray) else self._scope.owner(obj, attr)
 
     # -- variables
 
@@ -75,6 +87,8 @@ class Hooks:
                 "by a traced condition, the function returns a value or nothing", where=user_line(),
                 hint="return a value on each path",
             )  # fmt: skip
+        if isinstance(value, Unbound) and value.name != VALUE:
+            value.fail()
         return None if isinstance(value, Unbound) else value
 
     # -- statements

@@ -1,7 +1,7 @@
 """Methods of the user's classes, which Python calls itself for operators, properties and statements such as `with`.
 
-No rewritten code names these calls, so while a function is traced its classes have rewritten methods. Outside of traces,
-as in other threads, these do what the plain ones do.
+No rewritten code names these calls, so while a function is traced its classes have rewritten methods. Outside of
+traces, as in other threads, these do what the plain ones do.
 """
 
 from __future__ import annotations
@@ -10,32 +10,54 @@ import threading
 from abc import ABCMeta
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FunctionType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cyxla.forking import call_in_child, new_lock
 from cyxla.numpy.rewriting.functions import rewritten
+from cyxla.numpy.rewriting.scopes import is_user_function
 from cyxla.numpy.tracing.hooks import hooks
 
 #: Methods that run where no state of a program counts, or that decide how all others are found.
 _SKIPPED: Final = frozenset({
-    "__new__", "__hash__", "__repr__", "__str__", "__format__", "__del__", "__reduce__", "__reduce_ex__", "__getstate__",
-    "__setstate__", "__copy__", "__deepcopy__", "__sizeof__", "__dir__", "__getattribute__", "__setattr__",
-    "__delattr__", "__init_subclass__", "__class_getitem__", "__set_name__", "__subclasshook__",
+    "__new__", "__hash__", "__repr__", "__str__", "__format__", "__del__", "__reduce__", "__reduce_ex__",
+    "__getstate__", "__setstate__", "__copy__", "__deepcopy__", "__sizeof__", "__dir__", "__getattribute__",
+    "__setattr__", "__delattr__", "__init_subclass__", "__class_getitem__", "__set_name__", "__subclasshook__",
 })  # fmt: skip
-_LIBRARIES: Final = ("builtins", "numpy", "scipy", "cyxla", "typing", "abc", "collections", "functools", "enum")
 _METACLASSES: Final = (type, ABCMeta)
 _LOCAL = threading.local()
 _lock = new_lock()
-_uses: dict[type, tuple[list[int], dict[str, Any]]] = {}  # for each class, the threads that use it, and its own methods
+
+
+class _Use(NamedTuple):
+    """Use of a class by threads that trace.
+
+    Attributes
+    ----------
+    threads : list of int
+        Threads.
+    methods : dict of str to (object, object)
+        Methods as the class defines them, and as they are rewritten.
+    """
+
+    threads: list[int]
+    methods: dict[str, tuple[Any, Any]]
+
+
+_uses: dict[type, _Use] = {}
 
 
 @contextmanager
-def methods_rewritten() -> Iterator[None]:
-    """Make the methods of classes rewritten ones that are adopted within a context."""
+def methods_rewritten(package: str) -> Iterator[None]:
+    """Rewrite the methods of the classes that are adopted within a context.
+
+    Parameters
+    ----------
+    package : str
+        Package of the function that is traced, whose classes are the user's even if they are installed.
+    """
     classes: set[type] = set()
     stack = _LOCAL.__dict__.setdefault("stack", [])
-    stack.append(classes)
+    stack.append((classes, package))
     try:
         yield
     finally:
@@ -45,66 +67,61 @@ def methods_rewritten() -> Iterator[None]:
 
 
 def adopt(kind: type) -> None:
-    """Rewrite the methods of a class, and of its bases, until the trace ends."""
+    """Rewrite the methods of a class, and of its bases, that Python calls itself, until the trace ends."""
     stack = getattr(_LOCAL, "stack", ())
-    if not stack or kind in stack[-1]:
+    if not stack or kind in stack[-1][0]:
         return
+    classes, package = stack[-1]
     for base in kind.__mro__:
-        if base not in stack[-1] and type(base) in _METACLASSES and not _is_of_library(base):
-            stack[-1].add(base)
-            _use(base)
+        if base not in classes and type(base) in _METACLASSES:
+            classes.add(base)
+            _begin_use(base, package)
 
 
-def _is_of_library(kind: type) -> bool:
-    return kind.__module__.partition(".")[0] in _LIBRARIES
-
-
-def _use(kind: type) -> None:
+def _begin_use(kind: type, package: str) -> None:
     with _lock:
-        threads, originals = _uses.setdefault(kind, ([], {}))
-        threads.append(threading.get_ident())
-        if len(threads) > 1:
+        use = _uses.setdefault(kind, _Use([], {}))
+        use.threads.append(threading.get_ident())
+        if len(use.threads) > 1:
             return
         for name, value in list(vars(kind).items()):
-            made = value if name in _SKIPPED else _rewritten(value)
+            made = _rewritten(name, value, package)
             if made is not value:
-                originals[name] = value
+                use.methods[name] = value, made
                 setattr(kind, name, made)
 
 
-def _rewritten(value: Any) -> Any:
-    if isinstance(value, FunctionType):
-        return rewritten(value)
+def _rewritten(name: str, value: Any, package: str) -> Any:
+    """Return the rewritten method of a class, if Python calls it itself; other members as they are."""
     if type(value) is property:
         parts = (value.fget, value.fset, value.fdel)
-        made = tuple([rewritten(f) if isinstance(f, FunctionType) else f for f in parts])
+        made = tuple([rewritten(f) if is_user_function(f, package) else f for f in parts])
         return value if made == parts else property(*made, value.__doc__)
-    if type(value) in (classmethod, staticmethod):
-        inner = value.__func__
-        made = rewritten(inner) if isinstance(inner, FunctionType) else inner
-        return value if made is inner else type(value)(made)
-    return value
+    is_special = name.startswith("__") and name.endswith("__") and name not in _SKIPPED
+    return rewritten(value) if is_special and is_user_function(value, package) else value
 
 
 def _release(kind: type) -> None:
     with _lock:
-        threads, originals = _uses[kind]
-        threads.remove(threading.get_ident())
-        if not threads:
-            del _uses[kind]
-            for name, value in originals.items():
-                setattr(kind, name, value)
+        _uses[kind].threads.remove(threading.get_ident())
+        _end_unused(kind)
+
+
+def _end_unused(kind: type) -> None:
+    """Give a class its own methods back that no thread uses any more."""
+    if _uses[kind].threads:
+        return
+    for name, (value, made) in _uses.pop(kind).methods.items():
+        if vars(kind).get(name) is made:
+            setattr(kind, name, value)
 
 
 def _keep_own_uses() -> None:
-    """Give classes in a forked child their own methods that only other threads of the parent used."""
+    """Drop the uses of a forked child's classes by threads that only the parent has."""
     own = threading.get_ident()
-    for kind, (threads, originals) in list(_uses.items()):
-        threads[:] = [t for t in threads if t == own]
-        if not threads:
-            del _uses[kind]
-            for name, value in originals.items():
-                setattr(kind, name, value)
+    for kind, use in list(_uses.items()):
+        use.threads[:] = [t for t in use.threads if t == own]
+        _end_unused(kind)
 
 
 call_in_child(_keep_own_uses)

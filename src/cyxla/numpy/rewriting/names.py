@@ -104,6 +104,54 @@ def appends_of(loop: ast.For) -> dict[str, list[ast.stmt]]:
     return found
 
 
+def root_of(node: ast.expr) -> ast.expr:
+    """Return the expression whose attributes and items an expression reads: `a` for ``a.b[0].c``."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node
+
+
+def written_root(node: ast.Subscript | ast.AugAssign | ast.Call) -> ast.Name | None:
+    """Return the name of the object that an expression may write to."""
+    target: ast.expr
+    if isinstance(node, ast.Call):
+        if not isinstance(node.func, ast.Attribute) or node.func.attr not in _WRITING_METHODS:
+            return None
+        target = node.func.value
+    elif isinstance(node, ast.AugAssign):
+        target = node.target
+    elif isinstance(node.ctx, ast.Load):
+        return None
+    else:
+        target = node
+    root = root_of(target)
+    return root if isinstance(root, ast.Name) else None
+
+
+_WRITING_METHODS = frozenset(
+    ["add", "append", "appendleft", "clear", "discard", "extend", "fill", "insert", "itemset", "partition", "pop",
+     "popitem", "popleft", "put", "remove", "resize", "reverse", "setdefault", "sort", "update"]
+)  # fmt: skip
+
+
+def rebound_names(body: Sequence[ast.stmt]) -> Names:
+    """Return the names that statements bind to new values, rather than to those of other names."""
+    found: set[str] = set()
+    for s in body:
+        for n in ast.walk(s):
+            if isinstance(n, ast.Assign) and not _only_names(n.value):
+                found |= bound_names(n.targets)
+            elif isinstance(n, ast.For):
+                found |= bound_names([n.target])
+    return frozenset(found)
+
+
+def _only_names(node: ast.expr) -> bool:
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return all(map(_only_names, node.elts))
+    return isinstance(node, ast.Name)
+
+
 class Liveness:
     """Names that are live around each branch and loop of a function without jumps.
 

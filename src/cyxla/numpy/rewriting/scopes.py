@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import builtins
 from collections.abc import Iterator
 from enum import Enum, auto
@@ -83,14 +82,14 @@ def origin_of(value: Any, package: str) -> Origin:
 
 
 def holds_state(value: Any, package: str) -> bool:
-    """Return True for a callable object with state of its own: an object of a class of the user's, or a bound method."""
+    """Return True for a callable object with state of its own: one of the user's classes, or a bound method."""
     if isinstance(value, (type, FunctionType)):
         return False
     if isinstance(value, partial):
         return True
     if isinstance(value, MethodType):
         return is_user_function(value.__func__, package)
-    return is_user_function(getattr(type(value), "__call__", None), package)
+    return is_user_function(type(value).__call__, package)
 
 
 def is_called(value: Any, package: str) -> bool:
@@ -125,19 +124,12 @@ def has_python_code(value: Any) -> bool:
     return not is_internal(file) and (not file.startswith(_STANDARD) or file.startswith(_INSTALLED))
 
 
-def package_of(function: FunctionType) -> str:
+def package_of(function: Any) -> str:
     """Return the name of the package, or the module, that a function belongs to."""
-    return str(function.__globals__.get("__name__", "")).partition(".")[0]
+    return str(getattr(function, "__globals__", {}).get("__name__", "")).partition(".")[0]
 
 
 _PATHS = get_paths()
 _STANDARD = tuple({_PATHS["stdlib"], _PATHS["platstdlib"]})
 _INSTALLED = tuple({_PATHS["purelib"], _PATHS["platlib"]})
 _LIBRARIES = (*_STANDARD, *_INSTALLED)
-
-
-def root_of(node: ast.expr) -> ast.expr:
-    """Return the expression whose attributes and items an expression reads: `a` for ``a.b[0].c``."""
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
-        node = node.value
-    return node

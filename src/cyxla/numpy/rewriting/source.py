@@ -7,7 +7,8 @@ import ast
 import inspect
 import linecache
 from copy import deepcopy
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
+from itertools import pairwise
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
@@ -34,7 +35,7 @@ def definition_of(function: FunctionType) -> Definition | None:
     """Return the definition of a function; None if there is no source, or not that of its code."""
     code = function.__code__
     flags = code.co_flags & FUTURE_FLAGS
-    nodes = [n for n in _candidates(code) if same_code(n, code, flags)]
+    nodes = [n for n in map(partial(_with_private_names, code=code), _candidates(code)) if same_code(n, code, flags)]
     return Definition(nodes[0], flags) if nodes else None
 
 
@@ -46,6 +47,22 @@ def _candidates(code: CodeType) -> list[Function]:
     tree = _parsed(code)
     nodes = () if tree is None else ast.walk(tree)
     return [n for n in nodes if isinstance(n, ast.FunctionDef) and _matches(n, code)]
+
+
+def _with_private_names(node: Function, code: CodeType) -> Function:
+    """Give a definition the names that private ones, as ``self.__x``, have in its class."""
+    parts = code.co_qualname.split(".")
+    classes = [a for a, b in pairwise(parts) if "<locals>" not in (a, b)]
+    prefix = f"_{classes[-1].lstrip('_')}" if classes and classes[-1].strip("_") else ""
+    pending: list[ast.AST] = [node] if prefix else []
+    while pending:
+        part = pending.pop()
+        for field in ("id", "attr", "arg", "name"):
+            value = getattr(part, field, None)
+            if isinstance(value, str) and value.startswith("__") and not value.endswith("__") and part is not node:
+                setattr(part, field, prefix + value)
+        pending.extend(c for c in ast.iter_child_nodes(part) if not isinstance(c, ast.ClassDef))
+    return node
 
 
 def _parsed(code: CodeType) -> ast.Module | None:

@@ -19,7 +19,6 @@ from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.xla.hlo.builder import functions as xla
 
-
 MOST_BYTES: Final = 1 << 28  # of the arrays for a list of run-time length
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Sequence
-from copy import copy
 from typing import Any, TypeGuard, cast
 
 from cyxla.numpy.rewriting import build
@@ -20,8 +19,10 @@ from cyxla.numpy.rewriting.names import (
     has_own,
     outer_names,
     parameter_names,
+    rebound_names,
+    written_root,
 )
-from cyxla.numpy.rewriting.scopes import NameOrigins, Origin, root_of
+from cyxla.numpy.rewriting.scopes import NameOrigins, Origin
 
 
 class Transformer(ExpressionTransformer):
@@ -99,7 +100,14 @@ class Transformer(ExpressionTransformer):
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        """Leave a class as it is."""
+        """Transform the methods of a class, unless they have private names, which depend on it."""
+        is_private = any(
+            isinstance(n, ast.Attribute) and n.attr.startswith("__") and not n.attr.endswith("__")
+            for n in ast.walk(node)
+        )  # fmt: skip
+        for method in () if is_private else node.body:
+            if isinstance(method, ast.FunctionDef):
+                self.visit_FunctionDef(method)
         return node
 
     def _block(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
@@ -226,7 +234,7 @@ class Transformer(ExpressionTransformer):
 
     def _facts(self, node: ast.For | ast.While, names: Sequence[str], head: Names, after: Names) -> list[ast.expr]:
         """Return the names of a loop: all, those read from the iteration before, those read later, those rebound."""
-        rebound = _rebound_names(node.body)
+        rebound = rebound_names(node.body)
         return [
             build.texts(names),
             build.texts([n for n in names if n in head]),
@@ -258,7 +266,7 @@ class Transformer(ExpressionTransformer):
             root.id
             for s in body
             for n in ast.walk(s)
-            if isinstance(n, (ast.Subscript, ast.AugAssign, ast.Call)) and (root := _written_root(n)) is not None
+            if isinstance(n, (ast.Subscript, ast.AugAssign, ast.Call)) and (root := written_root(n)) is not None
         }
         return sorted(n for n in found if self.scope.origin(n) is Origin.OWN and n not in self._outer)
 
@@ -319,19 +327,20 @@ class Transformer(ExpressionTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         """Transform an assignment."""
-        node.value = self._grown_lists(node.targets, node.value, cast(ast.expr, self.visit(copy(node.value))))
+        node.value = self._grown_lists(node.targets, cast(ast.expr, self.visit(node.value)))
         return build.located(self._assignment(node), node)
 
-    def _grown_lists(self, targets: Sequence[ast.expr], value: ast.expr, made: ast.expr) -> ast.expr:
-        """Return the transformed value of an assignment, with its new lists to which loops append."""
-        if isinstance(value, ast.Tuple) and isinstance(made, ast.Tuple):
-            inner = [t.elts[k : k + 1] for t in targets if _has_as_many(t, value) for k in range(len(value.elts))]
-            pairs = zip(inner, value.elts, made.elts, strict=False) if len(targets) == 1 else ()
-            for k, (target, part, new) in enumerate(pairs):
-                made.elts[k] = self._grown_lists(target, part, new)
+    def _grown_lists(self, targets: Sequence[ast.expr], value: ast.expr) -> ast.expr:
+        """Return the value of an assignment, with its new lists to which loops append."""
+        if isinstance(value, ast.Tuple):
+            for target in targets:
+                if _has_as_many(target, value):
+                    value.elts = [
+                        self._grown_lists([t], v) for t, v in zip(target.elts, value.elts, strict=True)
+                    ]  # fmt: skip
         elif _is_new_list(value) and any(isinstance(t, ast.Name) and t.id in self._grown for t in targets):
-            return cast(ast.expr, build.located_expr(build.hook("new_list", made), made))
-        return made
+            return cast(ast.expr, build.located_expr(build.hook("new_list", value), value))
+        return value
 
     def _assignment(self, node: ast.Assign) -> list[ast.stmt]:
         """Return the statements of an assignment whose value is transformed; stores to outside come last."""
@@ -415,67 +424,6 @@ def _is_new_list(node: ast.expr) -> bool:
     if not isinstance(node, ast.Call) or node.args or node.keywords:
         return isinstance(node, ast.List)
     return isinstance(node.func, ast.Name) and node.func.id == "list"
-
-
-def _written_root(node: ast.Subscript | ast.AugAssign | ast.Call) -> ast.Name | None:
-    """Return the name of the object that an expression may write to."""
-    target: ast.expr
-    if isinstance(node, ast.Call):
-        if not isinstance(node.func, ast.Attribute) or node.func.attr not in _WRITING_METHODS:
-            return None
-        target = node.func.value
-    elif isinstance(node, ast.AugAssign):
-        target = node.target
-    elif isinstance(node.ctx, ast.Load):
-        return None
-    else:
-        target = node
-    root = root_of(target)
-    return root if isinstance(root, ast.Name) else None
-
-
-_WRITING_METHODS = frozenset(
-    [
-        "add",
-        "append",
-        "appendleft",
-        "clear",
-        "discard",
-        "extend",
-        "fill",
-        "insert",
-        "itemset",
-        "partition",
-        "pop",
-        "popitem",
-        "popleft",
-        "put",
-        "remove",
-        "resize",
-        "reverse",
-        "setdefault",
-        "sort",
-        "update",
-    ]
-)
-
-
-def _rebound_names(body: Sequence[ast.stmt]) -> Names:
-    """Return the names that statements bind to new values, rather than to those of other names."""
-    found: set[str] = set()
-    for s in body:
-        for n in ast.walk(s):
-            if isinstance(n, ast.Assign) and not _only_names(n.value):
-                found |= bound_names(n.targets)
-            elif isinstance(n, ast.For):
-                found |= bound_names([n.target])
-    return frozenset(found)
-
-
-def _only_names(node: ast.expr) -> bool:
-    if isinstance(node, (ast.Tuple, ast.List)):
-        return all(map(_only_names, node.elts))
-    return isinstance(node, ast.Name)
 
 
 __all__ = ["RETURNED", "VALUE", "Transformer"]

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+import numpy as np
+
+from cyxla.numpy.tracing.trace import Trace, require_current
+from cyxla.numpy.tracing.traced_array import TracedArray
+from cyxla.xla.hlo.builder import XlaOp
+
 
 class Unbound:
     """Value of a local variable that is not bound, in functions whose branches and loops hand their variables over.
@@ -20,9 +26,7 @@ class Unbound:
         self.name = name
 
     def _raise(self, *_: Any, **__: Any) -> NoReturn:
-        raise UnboundLocalError(
-            f"cannot access local variable {self.name!r} where it is not associated with a value", name=self.name
-        )
+        raise _error(self.name)
 
     def fail(self) -> NoReturn:
         """Raise Python's error for reading the variable."""
@@ -35,6 +39,53 @@ class Unbound:
 
     def __repr__(self) -> str:
         return f"<unbound {self.name}>"
+
+
+def _error(name: str) -> UnboundLocalError:
+    return UnboundLocalError(
+        f"cannot access local variable {name!r} where it is not associated with a value", name=name
+    )
+
+
+class PossiblyUnbound(TracedArray):
+    """Value of a variable that one side of a branch alone binds; NumPy runs in place of runs that use it unbound.
+
+    Parameters
+    ----------
+    op : XlaOp
+        Value.
+    weak, rank0
+        Class of a number; see `TracedArray`.
+    name : str
+        Name of the variable.
+    is_unbound : XlaOp
+        pred[], whether the variable is not bound.
+    """
+
+    __slots__ = ("_checked", "_is_unbound", "_name")
+
+    def __init__(self, op: XlaOp, weak: type | None, rank0: Any, name: str, is_unbound: XlaOp) -> None:
+        super().__init__(op, weak, rank0=rank0)
+        self._name, self._is_unbound = name, is_unbound
+        self._checked: set[Trace] = set()
+
+    @property
+    def op(self) -> XlaOp:
+        """Value; its use makes runs fail in which there is none."""
+        self._check()
+        return self._op
+
+    def _check(self) -> None:
+        trace = require_current()
+        outer: Trace | None = trace
+        while outer is not None:
+            if outer in self._checked:
+                return
+            outer = outer.parent
+        self._checked.add(trace)
+        name = self._name
+        trace.fail_if(trace.capture(self._is_unbound), trace.constant(0, np.dtype(np.int64)), lambda _: _error(name))
+        trace.program.catches = True
 
 
 _OPERATORS = [

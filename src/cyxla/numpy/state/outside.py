@@ -109,7 +109,7 @@ class OutsideValues:
         self.hidden: list[Hidden] = []
         self.mirrors: list[MirrorList | MirrorDict] = []
         self.changes: dict[Any, tuple[Effect, Any]] = {}
-        self.watched: dict[int, Any] = {}  # snapshots of what functions without source may change, by identity
+        self.watched: dict[Any, Any] = {}  # snapshots of what functions without source may change
         self._objects: dict[int, tuple[Any, Path]] = {}  # objects that were reached, by identity
         self._row_numbers: dict[int, int] = {}  # their rows
         self._seen: dict[int, Any] = {}  # arrays and containers as the function sees them, by identity

@@ -114,7 +114,20 @@ class Scope:
         except AttributeError:
             outside.read_missing(path)
             raise
-        return value if isinstance(value, types.MethodType) else outside.read(value, path)
+        is_own = isinstance(value, types.MethodType) and any(value.__self__ is o for o in (obj, type(obj)))
+        return value if is_own else outside.read(value, path)
+
+    def owner(self, obj: Any, attr: str) -> Any:
+        """Return an object of which an attribute is about to be called, which must be that of its own at every call."""
+        outside = outside_values()
+        if outside is None or isinstance(obj, (*_PLAIN, *_FIXED)) or not outside.is_outside(obj):
+            return obj
+        if attr in getattr(obj, "__dict__", ()) and self.read_attr(obj, attr) is not getattr(obj, attr):
+            raise TraceError(
+                f"{type(obj).__name__}.{attr} is assigned while a function is traced, and called later",
+                where=user_line(), hint="assign it outside of the function",
+            )  # fmt: skip
+        return obj
 
     def write_attr(self, obj: Any, attr: str, value: Any) -> None:
         """Do ``obj.attr = value``."""
@@ -199,7 +212,7 @@ def _is_cached(kind: type, attr: str) -> bool:
 
 
 def _fill_cache(outside: OutsideValues, obj: Any, attr: str) -> None:
-    """Compute a cached property with NumPy, as the first call would; it depends on nothing that the function changed."""
+    """Compute a cached property with NumPy, as the first call would, before the function changes anything."""
     if attr in vars(obj):
         return
     if outside.has_changes():

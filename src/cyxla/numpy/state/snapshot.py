@@ -202,7 +202,7 @@ def _refuse(name: str, changed: Sequence[str], is_undone: bool) -> None:
 
 
 @contextmanager
-def watching(snapshots: Mapping[int, Snapshot]) -> Iterator[None]:
+def watching(snapshots: Mapping[Any, Snapshot]) -> Iterator[None]:
     """Undo the changes that functions without source make, of which snapshots are taken within; raise if there are any.
 
     Raises

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
@@ -52,11 +52,14 @@ class PythonCalls:
         return [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in self.functions]
 
     def _function(self, ins: Instruction) -> Any:
+        read_operands = [_reader(o.shape, writable=False) for o in ins.operands]
+        read_results = _reader(ins.shape, writable=True)
+
         def run(bufs: Any) -> int:
             try:
                 indices = count()
-                operands = [_value(o.shape, bufs, indices, writable=False) for o in ins.operands]
-                results = _value(ins.shape, bufs, indices, writable=True)
+                operands = [read(bufs, indices) for read in read_operands]
+                results = read_results(bufs, indices)
                 _store_results(ins, results, evaluate_instruction(ins, *operands, options=self._options))
             except BaseException as error:
                 self.failed.error = error
@@ -66,24 +69,28 @@ class PythonCalls:
         return _SIGNATURE(run)
 
 
-def _value(shape: Shape, bufs: Any, indices: Iterator[int], *, writable: bool) -> Any:
-    """Return arrays over the next buffers of a kernel."""
+def _reader(shape: Shape, *, writable: bool) -> Callable[[Any, Iterator[int]], Any]:
+    """Return a function that makes arrays over the next buffers of a kernel."""
     if shape.is_tuple:
-        return tuple([_value(e, bufs, indices, writable=writable) for e in shape.elements])
+        readers = [_reader(e, writable=writable) for e in shape.elements]
+        return lambda bufs, indices: tuple([r(bufs, indices) for r in readers])
     if not shape.is_array:
-        return TOKEN_VALUE
+        return lambda bufs, indices: TOKEN_VALUE
     static = shape.static
-    dtype = static.dtype.numpy_dtype
-    assert dtype is not None
-    address = bufs[next(indices)]
-    if not static.nbytes:
-        return np.zeros(static.dims, dtype)
-    memory = np.frombuffer(memoryview((ctypes.c_uint8 * static.nbytes).from_address(address)), np.uint8)
-    array = memory.view(dtype).reshape(static.dims)
-    if not writable:  # a copy: functions may keep what they are given
-        array = array.copy()
-        array.flags.writeable = False
-    return array
+    dims, dtype, size = static.dims, static.dtype.numpy_dtype, static.nbytes
+    memory = ctypes.c_uint8 * size
+
+    def read(bufs: Any, indices: Iterator[int]) -> np.ndarray[Any, Any]:
+        address = bufs[next(indices)]
+        if not size:
+            return np.zeros(dims, dtype)
+        array: np.ndarray[Any, Any] = np.ndarray(dims, dtype, memory.from_address(address))
+        if not writable:  # a copy: functions may keep what they are given
+            array = array.copy()
+            array.flags.writeable = False
+        return array
+
+    return read
 
 
 def _store_results(ins: Instruction, targets: Any, value: Any) -> None:

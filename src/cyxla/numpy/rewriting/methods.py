@@ -94,9 +94,9 @@ def _begin_use(kind: type, package: str) -> None:
 def _rewritten(name: str, value: Any, package: str) -> Any:
     """Return the rewritten method of a class, if Python calls it itself; other members as they are."""
     if type(value) is property:
-        parts = (value.fget, value.fset, value.fdel)
-        made = tuple([rewritten(f) if is_user_function(f, package) else f for f in parts])
-        return value if made == parts else property(*made, value.__doc__)
+        parts: tuple[Any, ...] = (value.fget, value.fset, value.fdel)
+        made: tuple[Any, ...] = tuple([rewritten(f) if is_user_function(f, package) else f for f in parts])
+        return value if made == parts else property(made[0], made[1], made[2], value.__doc__)
     is_special = name.startswith("__") and name.endswith("__") and name not in _SKIPPED
     return rewritten(value) if is_special and is_user_function(value, package) else value
 

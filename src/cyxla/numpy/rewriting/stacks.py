@@ -122,7 +122,7 @@ class Growing(Stacks):
 
     def append(self, value: Any) -> None:
         """Store an element behind the others."""
-        place = TracedArray(value_of(self.count))
+        place: Any = TracedArray(value_of(self.count))
         self.stored_before += self.stored
         leaves = self._require_types(value)
         self.stored = [(v.root, v.root.op) for v in leaves if is_shared_array(v)]
@@ -237,7 +237,7 @@ class Appends:
         for values, stacks in self._stacks.values():
             values.append_all(stacks.arrays, stacks.elements)
         for values, growing in self._growing.values():
-            values.stacks, values.elements = growing.sized()
+            values.become_sized(*growing.sized())
 
 
 def _structure(value: Any) -> tuple[list[TracedArray], Tree]:

@@ -414,10 +414,9 @@ def _yields_inside_expressions(body: Sequence[ast.stmt]) -> bool:
 
 def _has_as_many(target: ast.expr, value: ast.Tuple) -> TypeGuard[ast.Tuple | ast.List]:
     """Return True if a target has a name for each part of a value."""
-    is_sequence = isinstance(target, (ast.Tuple, ast.List))
-    return is_sequence and len(target.elts) == len(value.elts) and not any(
-        isinstance(t, ast.Starred) for t in target.elts
-    )  # fmt: skip
+    if not isinstance(target, (ast.Tuple, ast.List)) or len(target.elts) != len(value.elts):
+        return False
+    return not any(isinstance(t, ast.Starred) for t in target.elts)
 
 
 def _is_new_list(node: ast.expr) -> bool:

@@ -108,6 +108,10 @@ class StackedList(LazyList):
             self.materialize()
             list.extend(self, [elements.build(stacks, k) for k in range(elements.length)])
 
+    def become_sized(self, stacks: Sequence[Any], elements: Elements) -> None:
+        """Give an empty list elements whose number is known at run time."""
+        self.stacks, self.elements = list(stacks), elements
+
     def _are_alike(self, stacks: Sequence[TracedArray], elements: Elements) -> bool:
         assert self.stacks is not None
         types = [[(s.shape[1:], s.dtype) for s in each] for each in (self.stacks, stacks)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -98,7 +99,10 @@ def _hasattr(scope: Scope) -> Callable[..., Any]:
 
 
 def _vars(scope: Scope) -> Callable[..., Any]:
-    return lambda *value: scope.read_attr(*value, "__dict__") if value else vars()
+    def substitute(*value: Any) -> Any:
+        return scope.read_attr(value[0], "__dict__") if value else sys._getframe(1).f_locals
+
+    return substitute
 
 
 #: Substitutes that read or write what the function sees, by its scope.

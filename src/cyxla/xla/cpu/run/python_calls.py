@@ -78,7 +78,7 @@ def _reader(shape: Shape, *, writable: bool) -> Callable[[Any, Iterator[int]], A
         return lambda bufs, indices: TOKEN_VALUE
     static = shape.static
     dims, dtype, size = static.dims, static.dtype.numpy_dtype, static.nbytes
-    memory = ctypes.c_uint8 * size
+    memory: Any = ctypes.c_uint8 * size
 
     def read(bufs: Any, indices: Iterator[int]) -> np.ndarray[Any, Any]:
         address = bufs[next(indices)]

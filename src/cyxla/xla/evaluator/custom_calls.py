@@ -79,8 +79,9 @@ def load_built_in_by(loader: Callable[[], object]) -> None:
 
 
 def _load_built_in() -> None:
-    for load in _built_in_loaders:
+    for load in tuple(_built_in_loaders):
         load()
+    _built_in_loaders.clear()
 
 
 def is_built_in(target: str) -> bool:

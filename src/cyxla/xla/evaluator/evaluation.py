@@ -455,10 +455,20 @@ def evaluate(module: HloModule, args: Sequence[Any], *, options: Options | None 
 
 def evaluate_instruction(ins: Instruction, *operands: Value, options: Options | None = None) -> Value:
     """Evaluate one instruction on values of its operands, as constant folding does."""
+    return _evaluate(_handler(ins), ins, operands, options)
+
+
+def instruction_evaluator(ins: Instruction, options: Options | None = None) -> Callable[..., Value]:
+    """Return a function of the operands of an instruction that will be evaluated often; see `evaluate_instruction`."""
+    handler = _handler(ins)
+    return lambda *operands: _evaluate(handler, ins, operands, options)
+
+
+def _evaluate(handler: Handler, ins: Instruction, operands: Sequence[Value], options: Options | None) -> Value:
     ev = Evaluation(options)
     try:
         with np.errstate(all="ignore"):
-            value: Any = _handler(ins)(ev, ins, *operands)
+            value: Any = handler(ev, ins, *operands)
             if isinstance(value, GeneratorType):
                 value = _drive(ev, value)
     except MemoryError as error:

@@ -14,7 +14,7 @@ from cyxla.errors import ShapeError
 from cyxla.types import Shape
 from cyxla.xla.cpu.run.executable import CpuExecutable
 from cyxla.xla.evaluator import TOKEN_VALUE, Options
-from cyxla.xla.evaluator.evaluation import evaluate_instruction
+from cyxla.xla.evaluator.evaluation import instruction_evaluator
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.service import CompileOptions
 
@@ -54,13 +54,14 @@ class PythonCalls:
     def _function(self, ins: Instruction) -> Any:
         read_operands = [_reader(o.shape, writable=False) for o in ins.operands]
         read_results = _reader(ins.shape, writable=True)
+        evaluate = instruction_evaluator(ins, self._options)
 
         def run(bufs: Any) -> int:
             try:
                 indices = count()
                 operands = [read(bufs, indices) for read in read_operands]
                 results = read_results(bufs, indices)
-                _store_results(ins, results, evaluate_instruction(ins, *operands, options=self._options))
+                _store_results(ins, results, evaluate(*operands))
             except BaseException as error:
                 self.failed.error = error
                 return _INTERNAL_STATUS

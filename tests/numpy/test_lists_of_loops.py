@@ -454,6 +454,38 @@ def known_with_effects(x):
     return x[0], out, len(made)
 
 
+def without_duplicates(x):
+    seen = set()
+    return [i for i in (x[:3] * 0).astype(int) + 1] + [
+        k % 5 for k in range(40) if not (k % 5 in seen or seen.add(k % 5))
+    ]
+
+
+def elements_that_write(x):
+    counts = np.zeros(3)
+
+    def count(i):
+        counts[0] += 1
+        return counts[0] * 1.0
+
+    return [(i, count(i)) for i in range(40)], counts
+
+
+def condition_that_writes(x):
+    counts = np.zeros(3)
+
+    def count(a):
+        counts[0] += 1
+        return a > counts[0] - 30
+
+    return [a for a in x if count(a)], counts
+
+
+def order_of_effects(x):
+    log = []
+    return [log.append((0, i)) or i for i in range(30) if log.append((1, i)) or i % 2], log
+
+
 def append_in_while(x):
     r = []
     i = 0
@@ -546,6 +578,9 @@ UNROLLED = [
             read_by_other_name,
             known_that_are_needed,
             known_with_effects,
+            without_duplicates,
+            elements_that_write,
+            order_of_effects,
             append_in_while,
         )
     ],
@@ -554,6 +589,7 @@ UNROLLED = [
     (rows_appended, (A,)),
 ]
 REFUSED = (append_behind, append_different, written_behind_append_of_some, views_of_some_rows, append_until_full)
+WRITING = [(condition_that_writes, (V,))]
 PLAIN = [(f, (V,)) for f in REFUSED]
 
 
@@ -607,6 +643,13 @@ def test_lists_that_loops_cannot_make(function, arguments, monkeypatch):
     monkeypatch.setenv("CYXLA_FALLBACK", "error")
     with pytest.raises(cyxla.errors.TraceError, match="list"):
         cyxla.jit(function)(*arguments)
+
+
+@pytest.mark.parametrize("function, arguments", named(WRITING))
+def test_conditions_that_write(function, arguments, monkeypatch):
+    monkeypatch.setenv("CYXLA_FALLBACK", "numpy")
+    with pytest.warns(cyxla.errors.FallbackWarning):
+        require_like_numpy(function, arguments)
 
 
 @pytest.mark.parametrize("function", [append_some, append_to_one_of_two, filtered, append_rows, used_when_not_empty])

@@ -11,15 +11,17 @@ import numpy as np
 from cyxla.numpy.rewriting.branches import TracedBranch
 from cyxla.numpy.rewriting.iterables import Source, source_of
 from cyxla.numpy.rewriting.loops import MOST_UNROLLED, ForLoop
+from cyxla.numpy.rewriting.parts import Part
 from cyxla.numpy.rewriting.plans import Variables
 from cyxla.numpy.rewriting.python_functions.choices import truth
 from cyxla.numpy.rewriting.python_state import PythonState
+from cyxla.numpy.rewriting.recordings import INDEX
 from cyxla.numpy.rewriting.stacks import Stacks, with_traced_numbers
 from cyxla.numpy.tracing.classes import class_of
 from cyxla.numpy.tracing.containers import flatten
 from cyxla.numpy.tracing.stacked_list import RUN_TIME, Elements, StackedList, structure_of
 from cyxla.numpy.tracing.trace import current, require_current
-from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, traced
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, traced
 
 LEAST_KNOWN = 1000  # elements of known values that a loop of the program makes rather than Python
 _NO_VARIABLES = Variables.of((), (), (), (), ())
@@ -54,42 +56,56 @@ def _may_be_traced(first: Any, count: int) -> bool:
 
 
 def _traced_first(source: Source, element: Callable[[Any], Any], first: Any) -> tuple[Any, Any]:
-    """Return the first element as a traced value, of a traced number, and its structure; None if it is another one.
+    """Return the first element as a traced value, and its structure; None if elements of traced numbers are others.
 
-    Elements of known values are computed one by one unless they are many.
+    Elements of known values are computed one by one unless they are many. One of a traced number is recorded in a trace
+    of its own, to learn its structure.
     """
-    objects, trace = PythonState(), require_current()
-    checks, raised = len(trace.program.checks), len(trace.program.raised)
+    program, objects, part = require_current().program, PythonState(), Part("element")
+    program.made_traced = True
+    raised, made = len(program.raised), None
     try:
-        number = traced(trace.constant(0, np.dtype(np.int64)), int)
-        made = with_traced_numbers(element(source.element(number)))
-        structure = None if objects.is_changed() else structure_of(made)
+        number = traced(part.parameter(INDEX), int)
+        value = with_traced_numbers(element(source.element(number)))
+        if not objects.is_changed() and not part.log.arrays and _are_alike(first, value):
+            made = value
     except Exception as error:
         if getattr(error, "ends_trace", False) or isinstance(error, (MemoryError, RecursionError)):
             raise
-        del trace.program.raised[raised:]
-        made = structure = None
-    objects.restore()
-    trace.program.made_traced = True
-    if structure is None or len(trace.program.checks) > checks or not _are_alike(first, made):
-        return first, None
-    return made, structure
+        del program.raised[raised:]
+    finally:
+        part.close()
+        objects.restore()
+    adopted = None if made is None else _adopted(first, made)
+    structure = None if adopted is None else structure_of(adopted)
+    return (first, None) if structure is None else (adopted, structure)
+
+
+def _adopted(known: Any, made: Any) -> Any:
+    """Return a known element as a traced one of the same structure as another one; None if that is not supported."""
+    if not isinstance(made, StackedList) or isinstance(known, StackedList):
+        return with_traced_numbers(known)
+    rows = [flatten(v)[0] for v in known]
+    if made.stacks is None or is_traced(rows) or any(len(r) != len(made.stacks) for r in rows):
+        return None
+    columns = zip(*rows, strict=True)
+    stacks = [as_traced(np.array(c, s.dtype)) for c, s in zip(columns, made.stacks, strict=True)]
+    return StackedList(stacks, made.elements)
 
 
 def _are_alike(known: Any, made: Any) -> bool:
     """Return True if a traced element has the structure, the shapes and the classes of a known one."""
-    if isinstance(made, StackedList) and made.stacks is not None:
-        if type(known) is not list or len(known) != made.elements.length:
+    if isinstance(made, StackedList) and made.stacks is not None and not made.is_sized:
+        if not isinstance(known, list) or len(known) != made.elements.length:
             return False
         return not known or _are_alike(known[0], made.elements.build(made.stacks, 0))
     (leaves, tree), (others, other) = flatten(known), flatten(made)
-    if leaves and any(isinstance(v, StackedList) for v in others):
-        return False
-    return tree == other and all(_is_alike(a, b) for a, b in zip(leaves, others, strict=True))
+    return tree == other and bool(others) and all(_is_alike(a, b) for a, b in zip(leaves, others, strict=True))
 
 
 def _is_alike(known: Any, made: TracedArray) -> bool:
-    return class_of(known) is class_of(made) and np.shape(known) == made.shape and _dtype(known) == made.dtype
+    is_array = isinstance(made, TracedArray) and class_of(known) is class_of(made)
+    return is_array and np.shape(known) == made.shape and _dtype(known) == made.dtype
 
 
 def _dtype(known: Any) -> Any:
@@ -109,11 +125,8 @@ def filtered(iterable: Any, test: Callable[[Any], Any], element: Callable[[Any],
         Function from a value to an element of the list.
     """
     source = source_of(iterable) if current() is not None else None
-    if source is None or not (is_traced(source.length) or source.length):
+    if source is None or not (is_traced(source.length) or source.length) or not _is_traced_test(source, test):
         return [element(item) for item in iterable if test(item)]
-    if not is_traced(source.length) and not is_traced(test(source.element(0))):
-        kept = [item for item in iterable if test(item)]
-        return comprehension(kept, element)
     values = StackedList.of([])
     driver = ForLoop(iterable, _NO_VARIABLES)
     for number in driver:
@@ -126,6 +139,23 @@ def filtered(iterable: Any, test: Callable[[Any], Any], element: Callable[[Any],
                 raise
     driver.result(())
     return values
+
+
+def _is_traced_test(source: Source, test: Callable[[Any], Any]) -> bool:
+    """Return True if the condition of a value is traced; it is recorded in a trace of its own, which is dropped."""
+    program, objects, part = require_current().program, PythonState(), Part("test")
+    raised = len(program.raised)
+    try:
+        number = 0 if not is_traced(source.length) else traced(part.parameter(INDEX), int)
+        return is_traced(test(source.element(number))) and not objects.is_changed() and not part.log.arrays
+    except Exception as error:
+        if getattr(error, "ends_trace", False) or isinstance(error, (MemoryError, RecursionError)):
+            raise
+        del program.raised[raised:]
+        return False
+    finally:
+        part.close()
+        objects.restore()
 
 
 def _append_if(

@@ -261,7 +261,7 @@ def starts(w, rank):
 def dynamic_slice(w):
     x = w.pick(ranked)
     if x is not None:
-        sizes = tuple(n if w.chance(0.5) else int(w.rng.integers(1, n + 1)) for n in x.shape.dims)
+        sizes = tuple(n if w.chance(0.5) else int(w.rng.integers(min(1, n), n + 1)) for n in x.shape.dims)
         w.add("dynamic-slice", [x, *starts(w, len(sizes))], {"dynamic_slice_sizes": sizes})
 
 

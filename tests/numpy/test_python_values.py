@@ -50,6 +50,7 @@ COMPILED = {
         lambda a, b: (a is True, a is not True, False is b, True is a is not False, type(a is True) is bool,
                       2.0 if b is True else 3.0), True, False,
     ),
+    "is True without branches": (lambda x, a: x * (a is True), X, True),
     "is True for others": (lambda n, x: (n is True, (n > 1) is True, x[0] is False, (x > 1)[0] is True), 1, X),
     "unequal text": (lambda n: (n == "a", n != "a"), 2), "negative power": (lambda n: (n**-1, n**-2), 4),
     "power": (lambda x: (x**0.5, x**2, x**-1, 2.0**x), 2.0),

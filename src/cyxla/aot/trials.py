@@ -79,7 +79,7 @@ static int32_t (*const cyx_program)(const void *const *, void *const *, const cy
 
 int main(void) {{
 {load}  char message[CYX_AOT_MESSAGE_BYTES] = {{0}};
-  const cyx_aot_run cyx_run = {{sizeof(cyx_aot_run), 0, NULL, message, NULL, NULL, NULL}};
+  const cyx_aot_run cyx_run = {{.size = sizeof(cyx_aot_run), .message = message}};
   const int status = cyx_program(cyx_arguments, cyx_results, &cyx_run);
   if (status != {status}) {{
     fprintf(stderr, "{name} returned %d, want {status}: %s\\n", status, message);
@@ -108,7 +108,8 @@ static int32_t (*const cyx_program)(const void *const *, void *const *, const cy
 /* Arguments: number of calls, and threads of the library. */
 int main(int argc, char **argv) {{
 {load}  const long calls = argc > 1 ? atol(argv[1]) : 100;
-  const cyx_aot_run cyx_run = {{sizeof(cyx_aot_run), argc > 2 ? atoi(argv[2]) : 0, cyx_temp, NULL, NULL, NULL, NULL}};
+  const cyx_aot_run cyx_run = {{
+      .size = sizeof(cyx_aot_run), .threads = argc > 2 ? atoi(argv[2]) : 0, .temp = cyx_temp}};
   double best = INFINITY, total = 0;
   for (long k = 0; k < calls; ++k) {{
     const double begin = cyx_now();

@@ -4,10 +4,12 @@ import ast
 import inspect
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import cyxla
 from cyxla.numpy.rewriting.source import definition_of
 
 TABLE = np.arange(3.0)
@@ -98,6 +100,10 @@ def ends_with_dead_code(x):  # noqa: RET503
     pass
 
 
+def calls_itself(x):
+    return [calls_itself(v) for v in x] if type(x) is list else np.sin(x)
+
+
 class Indented:
     def method(self, x):
         if x is None:
@@ -113,7 +119,7 @@ FUNCTIONS = {
     f.__name__: f
     for f in (
         two_lines, text_to_the_left, dead_text_to_the_left, comment_to_the_left, nothing_else, inner_function,
-        only_a_text, ends_with_dead_code, Indented.method, Indented.last,
+        only_a_text, ends_with_dead_code, calls_itself, Indented.method, Indented.last,
     )
 }  # fmt: skip
 
@@ -133,3 +139,10 @@ def test_definitions_need_no_tokens(monkeypatch):
     monkeypatch.setattr(inspect, "getblock", None)
     assert definition_of(inner_function) is not None
     assert definition_of(Indented.method) is not None
+
+
+def test_a_function_that_calls_itself_sees_lists_from_outside():
+    holder = SimpleNamespace(tree=[TABLE, [TABLE * 2, TABLE]])
+    first, (second, _) = cyxla.jit(lambda x: calls_itself(holder.tree), platform="interpreter")(TABLE)
+    np.testing.assert_array_equal(first, np.sin(TABLE))
+    np.testing.assert_array_equal(second, np.sin(TABLE * 2))

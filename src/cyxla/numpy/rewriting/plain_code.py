@@ -17,7 +17,7 @@ _ARRAY_ATTRIBUTES = frozenset(dir(np.ndarray)) | {"at"}
 _FORMATS = frozenset("%{")
 _SUBSTITUTED = frozenset(str(getattr(f, "__name__", "")) for f in SUBSTITUTES) & frozenset(dir(np))
 _STATEMENTS = ("JUMP", "FOR_ITER", "STORE_GLOBAL", "STORE_DEREF", "STORE_ATTR", "DELETE_", "CONTAINS_OP", "UNARY_NOT",
-    "FORMAT_",
+    "FORMAT_", "IS_OP",
 )  # fmt: skip
 _READS_OF_VARIABLES = ("LOAD_FAST", "LOAD_DEREF", "LOAD_CLOSURE")
 _SPECIAL = frozenset(k for k, name in enumerate(dis.opname) if any(s in name for s in _STATEMENTS))

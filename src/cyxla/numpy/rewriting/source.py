@@ -181,7 +181,9 @@ def scope_of(statement: ast.stmt, names: tuple[str, ...]) -> ast.Module:
     """Return a module with a function whose parameters are the free variables of a statement in it."""
     parameters = [ast.arg(name) for name in names]
     arguments = ast.arguments([], parameters, None, [], [], None, [])
-    scope = ast.FunctionDef("scope", arguments, [statement], [], None)
+    own = getattr(statement, "name", "")
+    is_global = own and own not in names  # to itself, as in the module
+    scope = ast.FunctionDef("scope", arguments, [*([ast.Global([own])] if is_global else []), statement], [], None)
     ast.copy_location(scope, statement)
     return ast.Module([scope], [])
 

@@ -28,6 +28,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from operator import methodcaller
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -218,9 +219,11 @@ class Prepared:
 
     def __call__(self) -> Any:
         """Make the call through `cyxla.jit`."""
+        # Called from C, `apply` is not rewritten: it is no part of the program.
         function = cyxla.jit(
-            lambda *leaves: self.apply(*leaves), platform=SETTINGS["platform"], name="called", fallback="error"
-        )
+            lambda *leaves: methodcaller("apply", *leaves)(self),
+            platform=SETTINGS["platform"], name="called", fallback="error",
+        )  # fmt: skip
         before = [self.leaves[k].copy() for k in self.outs]
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):

@@ -140,7 +140,7 @@ def test_forks_while_other_threads_call(executable):
 def test_forks_after_use(executable):
     x = np.ones(4096, np.float32)
     want = executable(x).tobytes()
-    for _ in range(200):
+    for _ in range(80):
         child = os.fork()
         if child == 0:
             os._exit(0 if executable(x).tobytes() == want else 1)

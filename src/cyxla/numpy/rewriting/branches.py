@@ -26,7 +26,7 @@ from cyxla.numpy.rewriting.python_state import (
     with_items,
 )
 from cyxla.numpy.rewriting.sharing import refuse_sharing
-from cyxla.numpy.rewriting.unbound import PossiblyUnbound, Unbound
+from cyxla.numpy.rewriting.unbound import PossiblyUnbound, Unbound, unbound_flag
 from cyxla.numpy.rewriting.unrolling import ITERATIONS_OF_A_BRANCH, count_iterations
 from cyxla.numpy.tracing.bodies import Body, inline, record_body
 from cyxla.numpy.tracing.conversion import convert
@@ -75,7 +75,7 @@ class TracedBranch:
     def end(self, state: tuple[Any, ...]) -> None:
         """End a side."""
         assert self._part is not None
-        self._sides.append(_Side(self._part, state, self._objects))
+        self._sides.append(_Side(self._part, self._names, state, self._objects))
         self._objects.restore()
 
     def failed(self, error: Exception) -> bool:
@@ -89,7 +89,8 @@ class TracedBranch:
         trace.fail_if(trace.constant(True, np.dtype(bool)), trace.constant(0, np.dtype(np.int64)), _Again(error))
         trace.program.catches = True  # NumPy raises the error itself, with the values of the run
         self._objects.restore()
-        self._sides.append(_Side(part, [Unbound(n) for n in self._names], self._objects, has_failed=True))
+        unbound = [Unbound(n) for n in self._names]
+        self._sides.append(_Side(part, self._names, unbound, self._objects, has_failed=True))
         return True
 
     def merged(self) -> tuple[Any, ...]:
@@ -145,13 +146,16 @@ class _Value:
         Values of its arrays.
     outer : list of (TracedArray or None)
         Array of an enclosing function of which each of its arrays is a view, or which it is.
+    is_unbound : XlaOp, optional
+        pred[] of a variable that may not be bound, whether it is not.
     """
 
-    def __init__(self, value: Any, part: Part) -> None:
+    def __init__(self, value: Any, part: Part, *, is_variable: bool = False) -> None:
         self.value = value
         self.leaves = None if isinstance(value, Unbound) else Leaves(value)
         arrays = [] if self.leaves is None else self.leaves.arrays
-        self.ops = [part.trace.capture(a.op) for a in arrays]
+        self.is_unbound = unbound_flag(arrays, part.trace) if is_variable else None
+        self.ops = [part.trace.capture(a.unchecked_op if is_variable else a.op) for a in arrays]
         roots = [a.root for a in arrays]
         self.is_outer = all(r.owner is not part.trace for r in (*arrays, *roots))
         self.outer = [r if r.owner is not part.trace and _is_shared(r) else None for r in roots]
@@ -164,9 +168,14 @@ def _is_shared(array: TracedArray) -> bool:
 class _Side:
     """Side of a branch after it was recorded."""
 
-    def __init__(self, part: Part, state: Sequence[Any], objects: PythonState, *, has_failed: bool = False) -> None:
+    def __init__(
+        self, part: Part, names: Sequence[str], state: Sequence[Any], objects: PythonState, *,
+        has_failed: bool = False,
+    ) -> None:  # fmt: skip
         self.part, self.has_failed = part, has_failed
-        self.values = [_Value(v, part) for v in state]
+        self.values = [
+            _Value(v, part, is_variable=not name.startswith(HOOKS)) for name, v in zip(names, state, strict=True)
+        ]
         self.objects = objects.changed()
         self.items = {
             (key, k): _Value(v, part)
@@ -197,6 +206,9 @@ class _Joined:
         if not self._is_same:
             self._pattern = self._common_structure()
             self.kinds = [self._kind(k) for k in range(len(self._pattern.arrays))]
+            self._has_flag = any(v.is_unbound is not None for v in values)
+            if self._has_flag:
+                self.kinds.append(np.dtype(bool))
 
     def _common_structure(self) -> Leaves:
         found = [v.leaves for v in self._values if v.leaves is not None]
@@ -231,26 +243,39 @@ class _Joined:
         if self._is_same:
             return []
         value = self._values[number]
-        if value.leaves is not None:
-            return value.ops
         with resumed(part.trace):
-            return [as_traced(np.zeros(a.shape, a.dtype)).op for a in self._pattern.arrays]
+            made = value.ops
+            if value.leaves is None:
+                made = [as_traced(np.zeros(a.shape, a.dtype)).op for a in self._pattern.arrays]
+            if not self._has_flag:
+                return made
+            is_unbound = value.is_unbound
+            if is_unbound is None:
+                is_unbound = part.trace.constant(value.leaves is None and not self._failed, np.dtype(bool))
+            return [*made, is_unbound]
 
     def take(self, results: Iterator[XlaOp]) -> Any:
         """Build the value after the branch from the next results."""
         if self._is_same:
             return self._same
-        return self._pattern.build([self._array(k, next(results)) for k in range(len(self.kinds))])
+        count = len(self._pattern.arrays)
+        ops = [next(results) for _ in range(count)]
+        is_unbound = next(results) if self._has_flag else self._is_unbound_on_a_side()
+        return self._pattern.build([self._array(k, op, is_unbound) for k, op in enumerate(ops)])
 
-    def _array(self, k: int, op: XlaOp) -> TracedArray:
+    def _is_unbound_on_a_side(self) -> XlaOp | None:
+        if len(self._unbound) != 1:
+            return None
+        return xla.not_(self._test) if self._unbound[0] else self._test
+
+    def _array(self, k: int, op: XlaOp, is_unbound: XlaOp | None) -> TracedArray:
         kind, sides = self.kinds[k], self._arrays(k)
         weak = kind if isinstance(kind, type) and kind is not bool else None
         rank0 = sides[0].rank0 if len({s.rank0 for s in sides}) == 1 else Rank0.SCALAR
-        if len(self._unbound) == 1:
-            is_unbound = xla.not_(self._test) if self._unbound[0] else self._test
-            array: TracedArray = PossiblyUnbound(op, weak, rank0, self.name, is_unbound)
-        else:
+        if is_unbound is None:
             array = TracedArray(op, weak, rank0=rank0)
+        else:
+            array = PossiblyUnbound(op, weak, rank0, self.name, is_unbound)
         if not self._failed and len(sides) == 2:
             note_doubt(array, self._test, *sides)
         outer = [v.outer[k] for v in self._values if v.leaves is not None]

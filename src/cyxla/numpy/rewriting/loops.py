@@ -432,7 +432,6 @@ class ForLoop(Loop):
             one = require_current().constant(1, np.dtype(np.int64))
             going = xla.lt(index, limit)
             following = index + one
-        self._check_bound(recording)
         return _emit_loop(recording, going, [], [following], list(trace.failures), self._first_index())
 
     def _limit(self, recording: Recording) -> XlaOp:
@@ -443,18 +442,6 @@ class ForLoop(Loop):
                 return self._length - require_current().constant(self._first, np.dtype(np.int64))
         count = (self._source.length - self._first) // self.plan.period  # type: ignore[union-attr]
         return recording.part.trace.constant(count, np.dtype(np.int64))
-
-    def _check_bound(self, recording: Recording) -> None:
-        """Make runs fail that use a variable which only iterations bind, if there are none."""
-        assert self._source is not None
-        names = recording.names_bound_inside
-        if not names or not is_traced(self._source.length):
-            return
-        length = value_of(self._source.length)
-        zero = require_current().constant(0, np.dtype(np.int64))
-        message = f"cannot access local variable {names[0]!r} where it is not associated with a value"
-        require_current().fail_if(xla.le(length, zero), zero, lambda _: UnboundLocalError(message))
-        require_current().program.catches = True  # NumPy finds out whether the variable is read
 
     @staticmethod
     def _first_index() -> list[XlaOp]:

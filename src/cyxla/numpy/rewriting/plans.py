@@ -66,6 +66,8 @@ class Plan:
         Whether numbers of the initial state are Python's or NumPy's, where iterations decide it.
     learned : dict of int to Learned
         Types of variables that are not bound before the loop, or only read after it.
+    maybe_unbound : set of int
+        Variables that iterations may leave unbound.
     as_value, as_object : set of int
         Variables whose array is carried as a value, or stays the same array with another value.
     exchanged : dict of int to list
@@ -80,6 +82,7 @@ class Plan:
     kinds: dict[tuple[int, int], Kind] = field(default_factory=dict)
     ranks: dict[tuple[int, int], Rank0] = field(default_factory=dict)
     learned: dict[int, Learned] = field(default_factory=dict)
+    maybe_unbound: set[int] = field(default_factory=set)
     as_value: set[int] = field(default_factory=set)
     as_object: set[int] = field(default_factory=set)
     exchanged: dict[int, list[TracedArray]] = field(default_factory=dict)
@@ -96,7 +99,8 @@ class Plan:
     def knowledge(self) -> tuple[Any, ...]:
         """Return what passes have learned so far, to be compared."""
         kinds = {key: (isinstance(kind, type), kind) for key, kind in self.kinds.items()}
-        return len(self.learned), kinds, dict(self.ranks), set(self.as_value), set(self.as_object)
+        sets = [frozenset(s) for s in (self.maybe_unbound, self.as_value, self.as_object)]
+        return len(self.learned), kinds, dict(self.ranks), sets
 
 
 class Peel(Exception):  # noqa: N818 - no error, but a decision

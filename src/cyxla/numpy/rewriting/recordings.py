@@ -8,12 +8,14 @@ from typing import Any, NoReturn
 import numpy as np
 
 from cyxla.numpy.control.carry import agreed_kind, array_text
+from cyxla.numpy.rewriting.build import HOOKS
 from cyxla.numpy.rewriting.parts import Leaves, Part, like
 from cyxla.numpy.rewriting.plans import Learned, Peel, Plan, Repeat, Unsuitable, Variables, is_shared_array
 from cyxla.numpy.rewriting.sharing import possible_arrays, refuse_sharing, refuse_use
-from cyxla.numpy.rewriting.unbound import Unbound
+from cyxla.numpy.rewriting.unbound import PossiblyUnbound, Unbound, unbound_flag
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.promotion import Kind, dtype_of, same_kind
+from cyxla.numpy.tracing.trace import require_current, resumed
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.records import dataclass
@@ -35,7 +37,8 @@ class Slot:
     parameter : TracedArray
         Value before an iteration.
     variable, leaf : int
-        Variable and its leaf; the leaf of an array that is written is -1.
+        Variable and its leaf. Both are -1 for an array that is written; the leaf is -2 for whether the variable is
+        unbound.
     """
 
     init: TracedArray
@@ -48,6 +51,14 @@ class Slot:
     def kind(self) -> Kind:
         """Type before an iteration."""
         return self.parameter.kind
+
+    @property
+    def is_flag(self) -> bool:
+        """True for the part that tells whether a variable is unbound."""
+        return self.leaf == _FLAG
+
+
+_FLAG = -2
 
 
 class Recording:
@@ -73,6 +84,7 @@ class Recording:
         self.part = Part("body")
         self.index = self.part.parameter(INDEX)
         self._builders: dict[int, Leaves] = {}
+        self._flags: dict[int, Slot] = {}  # by the variable that may be unbound
         self.state = self._begin(inits)
         self.given = self.state
         self._add_written()
@@ -86,6 +98,7 @@ class Recording:
     def _inits_of(self, k: int, value: Any) -> list[TracedArray] | None:
         if k in self.variables.exits:
             return None
+        self._note_unbound(k, value)
         learned = self.plan.learned.get(k)
         if isinstance(value, Unbound) or k not in self.variables.carried:
             return None if learned is None else self._first_values(learned, value)
@@ -93,6 +106,18 @@ class Recording:
         if not leaves.arrays or self._is_object(k, value):
             return None
         return [self._adopted(k, j, a) for j, a in enumerate(leaves.arrays)]
+
+    def _note_unbound(self, k: int, value: Any) -> None:
+        """Make it a part of the state whether a variable is unbound, if that depends on the run."""
+        if self._is_local(k) and any(isinstance(a, PossiblyUnbound) for a in _arrays(value)):
+            self.plan.maybe_unbound.add(k)
+
+    def _is_local(self, k: int) -> bool:
+        return not self.variables.names[k].startswith(HOOKS)
+
+    def _value(self, k: int, array: TracedArray) -> XlaOp:
+        """Return the value of an array of a variable, without a check that the variable is bound."""
+        return array.unchecked_op if self._is_local(k) else array.op
 
     def _first_values(self, learned: Learned, value: Any) -> list[TracedArray]:
         """Return the initial state of a variable that is bound in the body first: its value before, or zeros."""
@@ -116,7 +141,8 @@ class Recording:
 
     def _adopted(self, k: int, j: int, array: TracedArray) -> TracedArray:
         kind = self.plan.kinds.get((k, j))
-        made = like(array, value_of(array), array.weak) if kind is None else _converted(array, kind)
+        array = like(array, require_current().capture(self._value(k, array)), array.weak)
+        made = array if kind is None else _converted(array, kind)
         made.rank0 = self.plan.ranks.get((k, j), made.rank0)
         return made
 
@@ -130,18 +156,36 @@ class Recording:
                 learned = self.plan.learned.get(k)
                 pattern = Leaves(value) if learned is None else learned.leaves
                 self._builders[k] = pattern
-                parameters = [self._slot(init, k, j) for j, init in enumerate(inits[k])]
+                flag = self._flag(k, value) if k in self.plan.maybe_unbound else None
+                parameters = [self._slot(init, k, j, flag) for j, init in enumerate(inits[k])]
                 is_read = k in self.variables.carried
                 values[k] = pattern.build(parameters) if is_read else Unbound(self.variables.names[k])
             elif k not in self.variables.carried:
                 values[k] = Unbound(self.variables.names[k])
         return tuple(values)
 
-    def _slot(self, init: TracedArray, k: int, j: int) -> TracedArray:
+    def _flag(self, k: int, value: Any) -> XlaOp:
+        """Add the part of the state that tells whether a variable is unbound."""
+        outer = self.part.trace.parent
+        assert outer is not None
+        is_unbound = unbound_flag(_arrays(value), outer)
+        with resumed(outer):
+            init = as_traced(isinstance(value, Unbound), bool) if is_unbound is None else TracedArray(is_unbound)
+        parameter = TracedArray(self.part.parameter(init.aval.static))
+        self._flags[k] = Slot(init, parameter, k, _FLAG)
+        self.slots.append(self._flags[k])
+        return parameter.op
+
+    def _slot(self, init: TracedArray, k: int, j: int, is_unbound: XlaOp | None) -> TracedArray:
         op = self.part.parameter(init.aval.static)
-        parameter = like(init, op, init.weak)
+        parameter = self._with_flag(like(init, op, init.weak), k, is_unbound)
         self.slots.append(Slot(init, parameter, k, j))
         return parameter
+
+    def _with_flag(self, array: TracedArray, k: int, is_unbound: XlaOp | None) -> TracedArray:
+        if is_unbound is None:
+            return array
+        return PossiblyUnbound(array.op, array.weak, array.rank0, self.variables.names[k], is_unbound)
 
     def _add_written(self) -> None:
         """Make the values of arrays of enclosing functions, which iterations write to, parts of the state."""
@@ -193,7 +237,7 @@ class Recording:
 
     def _carried(self, k: int, value: Any) -> None:
         """Note the value of a variable that is carried as a value."""
-        slots = [s for s in self.slots if s.variable == k]
+        slots = [s for s in self.slots if s.variable == k and not s.is_flag]
         leaves = Leaves(value) if not isinstance(value, Unbound) else None
         if leaves is None or not leaves.same_structure(self._builders[k]):
             self._peel_or_fail(k, "changes its structure")
@@ -202,8 +246,12 @@ class Recording:
             self._check_identity(k, slot, array)
             self._check_kind(k, slot, array)
             self._check_rank0(k, slot, array)
-            slot.op = self.part.trace.capture(array.op)
+            slot.op = self.part.trace.capture(self._value(k, array))
             self._note_exchange(k, possible_arrays(array))
+        self._note_unbound(k, value)
+        if k in self._flags:
+            flag = unbound_flag(leaves.arrays, self.part.trace)
+            self._flags[k].op = self.part.trace.constant(False, np.dtype(bool)) if flag is None else flag
 
     def _check_identity(self, k: int, slot: Slot, array: TracedArray) -> None:
         """Handle arrays that iterations both write in place and replace."""
@@ -253,6 +301,9 @@ class Recording:
             return
         leaves = Leaves(value)
         self.plan.learned[k] = Learned(leaves, tuple([a.kind for a in leaves.arrays]))
+        self._note_unbound(k, value)
+        if self.plan.may_skip and k in self.variables.kept and self._is_local(k):
+            self.plan.maybe_unbound.add(k)
 
     def _changed(self, k: int, value: Any) -> None:
         """Handle a variable that had an array, or a static value, before the iteration and has another one after it."""
@@ -301,12 +352,6 @@ class Recording:
 
     # -- after the loop
 
-    @property
-    def names_bound_inside(self) -> list[str]:
-        """Names of the variables that only iterations bind, and that are read later."""
-        unbound = [k for k in self._builders if isinstance(self.entry[k], Unbound) and k in self.variables.kept]
-        return [self.variables.names[k] for k in unbound if not self.variables.names[k].startswith("_cyxla")]
-
     def results(self) -> list[XlaOp]:
         """Return the state after an iteration, in the types of the one before."""
         made = []
@@ -315,23 +360,26 @@ class Recording:
             made.append(slot.op)
         return made
 
-    def after(self, results: Sequence[XlaOp], flags: Sequence[XlaOp]) -> tuple[Any, ...]:
+    def after(self, results: Sequence[XlaOp], exits: Sequence[XlaOp]) -> tuple[Any, ...]:
         """Return the values of the variables after the loop, and give arrays that it wrote theirs."""
         values = list(self.entry)
         by_variable: dict[int, list[TracedArray]] = {}
         arrays = iter(self.plan.written)
+        flags = {s.variable: op for s, op in zip(self.slots, results, strict=True) if s.is_flag}
         for slot, op in zip(self.slots, results, strict=True):
-            if slot.variable < 0:
+            k = slot.variable
+            if k < 0:
                 next(arrays).overwrite(op)
-            else:
-                by_variable.setdefault(slot.variable, []).append(like(slot.parameter, op, _weak(slot.kind)))
+            elif not slot.is_flag:
+                array = self._with_flag(like(slot.parameter, op, _weak(slot.kind)), k, flags.get(k))
+                by_variable.setdefault(k, []).append(array)
         for k, parts in by_variable.items():
             values[k] = self._builders[k].build(parts)
             if is_shared_array(self.entry[k]) and self._may_be_other(k):
                 others = [self.entry[k].root, *self.plan.exchanged.get(k, ())]
                 refuse_sharing(values[k], self.variables.names[k], others, "the number of iterations")
             self._poison(k)
-        for k, flag in zip(sorted(self.variables.exits), flags, strict=True):
+        for k, flag in zip(sorted(self.variables.exits), exits, strict=True):
             values[k] = TracedArray(flag)
         return tuple(values)
 
@@ -354,6 +402,10 @@ class Recording:
             position = 1 + self.slots.index(slot)
             if slot.variable == k and slot.parameter._op is not self.part.parameters[position]:
                 refuse_use(old.root, self.variables.names[k])
+
+
+def _arrays(value: Any) -> list[TracedArray]:
+    return [] if isinstance(value, Unbound) else Leaves(value).arrays
 
 
 def _converted(array: TracedArray, kind: Kind) -> TracedArray:

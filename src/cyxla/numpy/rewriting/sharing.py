@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from cyxla.errors import TraceError
+from cyxla.numpy.rewriting.unbound import PossiblyUnbound
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.trace import user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, View
@@ -30,14 +31,14 @@ class _Either(TracedArray):
     __slots__ = ("_arrays", "_refuse")
 
     def __init__(self, arrays: Sequence[TracedArray], refuse: Callable[[], NoReturn]) -> None:
-        super().__init__(arrays[0].op)
-        self._arrays = [(a, a.op) for a in arrays]
+        super().__init__(arrays[0].unchecked_op)
+        self._arrays = [(a, a.unchecked_op) for a in arrays]
         self._refuse = refuse
 
     @property
     def op(self) -> XlaOp:
         """Value of the first array; an error if one of them was written."""
-        if any(array.op is not before for array, before in self._arrays):
+        if any(array.unchecked_op is not before for array, before in self._arrays):
             self._refuse()
         return self._op
 
@@ -60,7 +61,8 @@ def refuse_sharing(array: TracedArray, name: str, others: Sequence[TracedArray],
         )  # fmt: skip
 
     distinct = list({id(a): a for a in others}.values())
-    base = distinct[0] if len(distinct) == 1 else _Either(distinct, refuse)
+    is_single = len(distinct) == 1 and not isinstance(distinct[0], PossiblyUnbound)
+    base = distinct[0] if is_single else _Either(distinct, refuse)
     array._view = _Undecided(base, refuse, refuse, base.op)
 
 

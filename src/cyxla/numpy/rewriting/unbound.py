@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
 from typing import Any, NoReturn
 
 import numpy as np
 
-from cyxla.numpy.tracing.trace import Trace, require_current
+from cyxla.numpy.tracing.trace import Trace, require_current, resumed
 from cyxla.numpy.tracing.traced_array import TracedArray
 from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
 
 
 class Unbound:
@@ -48,7 +51,7 @@ def _error(name: str) -> UnboundLocalError:
 
 
 class PossiblyUnbound(TracedArray):
-    """Value of a variable that one side of a branch alone binds; NumPy runs in place of runs that use it unbound.
+    """Value of a variable that some paths leave unbound; NumPy runs in place of runs that use it unbound.
 
     Parameters
     ----------
@@ -62,18 +65,23 @@ class PossiblyUnbound(TracedArray):
         pred[], whether the variable is not bound.
     """
 
-    __slots__ = ("_checked", "_is_unbound", "_name")
+    __slots__ = ("_checked", "_name", "is_unbound")
 
     def __init__(self, op: XlaOp, weak: type | None, rank0: Any, name: str, is_unbound: XlaOp) -> None:
         super().__init__(op, weak, rank0=rank0)
-        self._name, self._is_unbound = name, is_unbound
+        self._name, self.is_unbound = name, is_unbound
         self._checked: set[Trace] = set()
 
     @property
     def op(self) -> XlaOp:
         """Value; its use makes runs fail in which there is none."""
         self._check()
-        return self._op
+        return self.unchecked_op
+
+    @property
+    def unchecked_op(self) -> XlaOp:
+        """Value, for branches and loops that hand the variable over."""
+        return super().op
 
     def _check(self) -> None:
         trace = require_current()
@@ -84,8 +92,15 @@ class PossiblyUnbound(TracedArray):
             outer = outer.parent
         self._checked.add(trace)
         name = self._name
-        trace.fail_if(trace.capture(self._is_unbound), trace.constant(0, np.dtype(np.int64)), lambda _: _error(name))
+        trace.fail_if(trace.capture(self.is_unbound), trace.constant(0, np.dtype(np.int64)), lambda _: _error(name))
         trace.program.catches = True
+
+
+def unbound_flag(arrays: Sequence[TracedArray], trace: Trace) -> XlaOp | None:
+    """Return whether the variable that holds these arrays is unbound, as a pred[] of a trace; None if it is bound."""
+    flags = {id(a.is_unbound): trace.capture(a.is_unbound) for a in arrays if isinstance(a, PossiblyUnbound)}
+    with resumed(trace):
+        return reduce(xla.or_, flags.values()) if flags else None
 
 
 _OPERATORS = [

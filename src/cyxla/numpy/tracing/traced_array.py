@@ -113,6 +113,11 @@ class TracedArray:
         return self._op
 
     @property
+    def unchecked_op(self) -> XlaOp:
+        """Current value, to be handed over: it is not checked that a variable is bound, as `op` may do."""
+        return self.op
+
+    @property
     def root_op(self) -> XlaOp:
         """Value of an array that is not a view; setting it is no write, as that of a loop's state."""
         return self._op

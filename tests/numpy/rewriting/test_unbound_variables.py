@@ -1,0 +1,152 @@
+"""Variables that some paths leave unbound: Python's error where one is read, NumPy's result where none is."""
+
+import numpy as np
+import pytest
+
+import cyxla
+
+# ruff: noqa: SIM102 - nested branches are what is tested
+
+
+def last_above(x):
+    for i in range(len(x)):
+        if x[i] > 100.0:
+            y = x[i]
+    return y + 1.0
+
+
+def array_at_first_above(x):
+    for i in range(len(x)):
+        if x[i] > 100.0:
+            y = x * i
+            break
+    return y
+
+
+def written_after_the_loop(x):
+    for i in range(len(x)):
+        if x[i] > 100.0:
+            y = x * i
+    y[0] = 5.0
+    return y
+
+
+def bound_before_under_a_branch(x):
+    if x[0] > 50.0:
+        y = x * 3.0
+    for i in range(len(x)):
+        if x[i] > 200.0:
+            y = x * i
+    return y
+
+
+def two_variables_in_nested_loops(x):
+    for i in range(len(x)):
+        for j in range(i):
+            if x[j] > 100.0:
+                y = x[j] * i
+                z = i
+    return y + z
+
+
+def branches_in_branches(x):
+    for i in range(len(x)):
+        if x[i] > 100.0:
+            y, z = x[i], i
+            if x[i] > 200.0:
+                z = -i
+    return y * z
+
+
+def read_in_later_iterations(x):
+    total = x[0] * 0.0
+    for i in range(len(x)):
+        if x[i] > 100.0:
+            y = x[i]
+        elif x[i] > 50.0:
+            total += y
+    return total
+
+
+def read_where_it_is_bound(x):
+    total = x[0] * 0.0
+    for i in range(len(x)):
+        if x[i] > 50.0:
+            y = x[i]
+        if x[i] > 50.0:
+            total += y
+    return total
+
+
+def while_without_iterations(x):
+    s = 0.0
+    while s * x[0] < x[0] - 50.0:
+        y = x * s
+        s += 1.0
+    return y
+
+
+def while_with_a_branch(x):
+    s = 0.0
+    while s < x[0]:
+        if x[0] > 100.0:
+            y = x * s
+        s += 1.0
+    return y
+
+
+def nested_branches(x):
+    if x[0] > 50.0:
+        if x[0] > 100.0:
+            y = x * 2.0
+    if x[0] > 50.0:
+        if x[0] > 100.0:
+            return y
+    return x
+
+
+def inner_branch_alone_binds(x):
+    if x[0] > 50.0:
+        if x[0] > 100.0:
+            y = x * 2.0
+    return y
+
+
+FUNCTIONS = [
+    last_above,
+    array_at_first_above,
+    written_after_the_loop,
+    bound_before_under_a_branch,
+    two_variables_in_nested_loops,
+    branches_in_branches,
+    read_in_later_iterations,
+    read_where_it_is_bound,
+    while_without_iterations,
+    while_with_a_branch,
+    nested_branches,
+    inner_branch_alone_binds,
+]
+FIRST = [1.0, 60.0, 120.0, 300.0]
+
+
+def _outcome(function, x):
+    """Return the result, or the variable that is unbound."""
+    try:
+        return function(x)
+    except UnboundLocalError as error:
+        return error.name or str(error).split("'")[1]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
+def test_results_and_errors_are_pythons(function, platform):
+    compiled = cyxla.jit(function, platform=platform)
+    for first in FIRST:
+        x = np.linspace(first, first / 2, 40)
+        np.testing.assert_array_equal(_outcome(compiled, x), _outcome(function, x), err_msg=f"{first}")
+
+
+def test_the_table_has_both_outcomes():
+    outcomes = {(f, k): _outcome(f, np.linspace(k, k / 2, 40)) for f in FUNCTIONS for k in FIRST}
+    unbound = [key for key, value in outcomes.items() if isinstance(value, str)]
+    assert 10 < len(unbound) < len(outcomes) - 10

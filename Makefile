@@ -9,6 +9,8 @@ TESTS   ?= not slow
 SOURCES := setup.py pyproject.toml $(wildcard src/native/* include/cyxla/abi.h include/cyxla/kernels/* pyx/cyxla/_native/*)
 FORMATTED := include/cyxla/compiler.h $(wildcard include/cyxla/*plugin* include/cyxla/kernels/* include/cyxla/aot/*.[ch] include/cyxla/aot/python/*)
 
+REQUIRES  := 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])'
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint style types contracts docstrings bench wheel docs html fuzz sanitize clean
 
@@ -44,7 +46,7 @@ bench: $(VENV)/built  ## time what the files of bench/ claim
 	$(BIN)/python -m pytest bench -q --benchmark-only -p no:cacheprovider -p no:xdist
 
 wheel: $(VENV)/wheel-tools  ## build the wheel into dist/, through the source distribution
-	rm -rf dist && $(BIN)/python -m build --quiet
+	rm -rf dist && $(BIN)/python -m build --quiet --no-isolation  # pip builds the editable install in isolation
 
 docs: $(VENV)/built  ## write docs/opcodes.md, docs/numpy.md and docs/settings.md
 	$(BIN)/cyxla opcodes --markdown > docs/opcodes.md
@@ -79,6 +81,6 @@ $(VENV)/lint: $(BIN)/python Makefile | $(VENV)/built
 	$(BIN)/pip install --quiet ruff mypy import-linter clang-format==14.0.6
 	touch $@
 
-$(VENV)/wheel-tools: $(BIN)/python
-	$(BIN)/pip install --quiet build
+$(VENV)/wheel-tools: $(BIN)/python pyproject.toml
+	$(BIN)/pip install --quiet build $$($(BIN)/python -c $(REQUIRES))
 	touch $@

@@ -42,7 +42,7 @@ SHORT = {
     "linalg": "test_regression",
     "fft": "test_pocketfft test_helper",
 }
-SHORT_CALLS = 8
+SHORT_CALLS = 6
 MOST_DEATHS = 10  # of the process that runs a file
 ALWAYS_WRONG = ("value", "dtype", "shape")  # kinds of differences between calls that are nobody's choice
 

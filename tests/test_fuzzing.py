@@ -111,7 +111,7 @@ def test_planted_faults_are_reported():
     assert told == {way: [2, labels] for way, labels in WANTED.items()}
 
 
-@pytest.mark.slow_after(5)
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("name", KINDS)
 def test_inputs_depend_on_the_seed_alone(name):
     one, other = (KINDS[name]() for _ in "ab")

@@ -94,7 +94,7 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.slow_but_every(2)
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_same_bits_as_jit(tmp_path, name):
     function, *arguments = FUNCTIONS[name]

@@ -30,6 +30,7 @@ def includes(headers):
     return [f'#include "cyxla/{name}"' for name in headers]
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("language, header", CASES, ids=[f"{header} {language}" for language, header in CASES])
 def test_each_header_compiles_alone(tmp_path, language, header):
     check(tmp_path, language, includes([header, header]))

@@ -82,7 +82,7 @@ def test_three_programs_serve_all_sizes(name, backend):
     assert compiled.cache_info().misses == (4 if name == "distances" else 3)  # 1000 needs a greater bound
 
 
-@pytest.mark.slow_but_every(4)
+@pytest.mark.slow_but_every(7)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_elements_of_earlier_calls_do_not_matter(name, backend):
     function = FUNCTIONS[name]

@@ -368,7 +368,7 @@ def compiled(function):
     return jit(function, platform="interpreter")
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("name", CASES)
 def test_derivative(name):
     function, *args = CASES[name]

@@ -183,7 +183,7 @@ SAME = {
 }  # fmt: skip
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("call, arrays", SAME.values(), ids=SAME)
 def test_result_equals_numpys(call, arrays, backend):
     want, failure, warned = result_or_error(call, arrays)

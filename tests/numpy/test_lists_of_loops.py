@@ -622,7 +622,7 @@ def named(rows):
     return [pytest.param(*row, id=row[0].__name__) for row in rows]
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("function, arguments", named(LOOPS))
 def test_becomes_a_loop(function, arguments):
     jitted = require_like_numpy(function, arguments)

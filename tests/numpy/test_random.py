@@ -92,6 +92,7 @@ def draw_sample(function, platform="interpreter", key=KEY):
     return jit(lambda k: function(random.generator(k)), platform=platform)(key)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_distribution(name):
     function, law = CONTINUOUS[name]

@@ -357,6 +357,7 @@ def test_at_applies_repeated_indices_repeatedly(ufunc):
     np.testing.assert_allclose(run(function, x.astype("f4"), k, y), function(x.astype("f4"), k, y), rtol=1e-6)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("ufunc", [np.floor_divide, np.remainder, np.copysign, np.nextafter, np.gcd, np.lcm])
 def test_at_of_ufuncs_that_need_a_loop(ufunc, backend):
     dtypes = "il" if ufunc in (np.gcd, np.lcm) else "fd"

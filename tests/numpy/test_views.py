@@ -100,7 +100,7 @@ def same(x, steps, platform="interpreter"):
         assert np.shape(g) == np.shape(w)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(PROGRAMS)
 def test_programs_of_views(steps):
     same(np.arange(12).reshape(SIZES), steps)

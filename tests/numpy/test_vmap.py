@@ -37,7 +37,7 @@ def check(function, *arrays, platform="interpreter", rtol=1e-13):
         np.testing.assert_allclose(g, w, rtol, 1e-15)
 
 
-@pytest.mark.slow_but_every(9)
+@pytest.mark.slow_but_every(15)
 @pytest.mark.parametrize("row", ROWS)
 def test_functions_of_numpy(row, request):
     """Compare with the compiled function of one element, which other tests compare with NumPy."""
@@ -137,7 +137,7 @@ def _assigned(x, i):
     return y
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_against_a_loop(name, backend):
     function, *arrays = FUNCTIONS[name]
@@ -277,6 +277,7 @@ clipped.defvjp(lambda x: (x, None), lambda _, g: (np.clip(g, -1, 1),))
 DIFFERENTIATED["custom"] = lambda w, x: np.sum(clipped(w * x) * 3)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("name", DIFFERENTIATED)
 def test_gradients_of_mapped_functions_and_mapped_gradients(name):
     function = DIFFERENTIATED[name]

@@ -21,7 +21,7 @@ def text(case):
     return cases.read(case["id"] + "/program.hlo").decode()
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("case", cases.index(), ids=lambda case: case["id"])
 def test_forms_of_a_program(case, form):

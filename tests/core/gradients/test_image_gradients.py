@@ -51,6 +51,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_gradient(case):
     check_gradient(case)

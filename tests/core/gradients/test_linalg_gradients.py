@@ -83,6 +83,7 @@ TRANSFORMS = [
 ]
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("case", [*EINSUMS, *MATRICES, *TRANSFORMS], ids=str)
 def test_gradient(case):
     check_gradient(case)

@@ -84,7 +84,7 @@ FAMILIES = {
 EXPRESSIONS = [e.strip() for text in FAMILIES.values() for e in text.replace("\n", "|").split("|") if e.strip()]
 
 
-@pytest.mark.slow_but_every(6)
+@pytest.mark.slow_but_every(11)
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_functions(expression):
     check_sizes(f"return {expression}\n", "interpreter")

@@ -59,6 +59,7 @@ GRADIENTS = (
 STEP = 1e-6
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("text", GRADIENTS)
 def test_gradients(text):
     for selected in ("one", "some", "all"):

@@ -81,7 +81,7 @@ ENTRY e {{
 }}"""
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("epilogue", [False, True], ids=["stored", "epilogue"])
 @pytest.mark.parametrize("name", FORMS)
 def test_forms(name: str, epilogue: bool) -> None:

@@ -53,6 +53,7 @@ def test_types(types: tuple[str, str, str], epilogue: bool) -> None:
     assert "vector_size" in source
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("types", [("s8", "s8", "s32"), ("s32", "s32", "s32")], ids="-".join)
 @pytest.mark.parametrize("name", FORMS)
 def test_forms(name: str, types: tuple[str, str, str]) -> None:

@@ -116,7 +116,7 @@ def tolerance(name: str, dtype: ElementType) -> float:
     return 1 if ulp and scalar.is_narrow(dtype) else 2 * ulp
 
 
-@pytest.mark.slow_but_every(8)
+@pytest.mark.slow_but_every(13)
 @pytest.mark.parametrize("dtype, cases, dims", list(batches()))
 def test_compiled_agrees_with_interpreter(dtype, cases, dims):
     module, shapes = program(dtype, cases, dims)
@@ -192,6 +192,7 @@ def test_property_on_drawn_arrays(name, data):
 NARROW = [e for e in ElementType if scalar.is_narrow(e)]
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", NARROW, ids=str)
 def test_narrow_results_are_rounded_before_they_are_widened(dtype):
     dims = (min(1 << dtype.bits, 1 << 12),)

@@ -15,7 +15,7 @@ def test_random_program(seed):
         assert "no native code" in error.message  # noqa: PT017 - one of two right outcomes
 
 
-@pytest.mark.slow_but_every(4)
+@pytest.mark.slow_but_every(7)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_bounded_program(seed):
     random_bounded.check(seed, 12)

@@ -129,7 +129,7 @@ def check(text, args, dtype):
         np.testing.assert_allclose(g, w, rtol=0, atol=tolerance)
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("target, letter, operands, results, choices", EACH)
 def test_compiled_agrees_with_interpreter(target, letter, operands, results, choices):
     """One matrix, and three in the first and the last type of a routine, with all options, in one program."""

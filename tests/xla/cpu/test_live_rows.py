@@ -267,7 +267,7 @@ def argument(name: str) -> np.ndarray:
     return np.random.default_rng(3).standard_normal(PROGRAMS[name][0], np.float32)
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("dtype", ["s32", "s64", "u32"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_size_gives_the_results_of_the_interpreter(name, dtype, threads):

@@ -110,6 +110,7 @@ SUMS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("combiner", ["add", "multiply"])
 @pytest.mark.parametrize("dtype, dims, reduced", SUMS)
 def test_sums_of_the_order_of_native_code(dtype, dims, reduced, combiner):
@@ -346,6 +347,7 @@ COVERED = {
 }  # fmt: skip
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("name", COVERED)
 def test_covered(name):
     assert_same_bits(parsed(COVERED[name]))

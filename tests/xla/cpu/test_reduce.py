@@ -45,6 +45,7 @@ SHAPES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dims,gone", SHAPES)
 def test_sums(dims, gone):
     check(text("f32", dims, gone, init="0.5"), values("f32", dims), ulp=8)
@@ -56,7 +57,7 @@ def test_sums(dims, gone):
     *itertools.product(["f16", "f32", "f64"], ["add", "maximum", "minimum"]),
     ("f32", "multiply"), ("c64", "add"), ("c64", "multiply"),
 ])  # fmt: skip
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(5)
 def test_combiners(dtype, opcode):
     arrays, parameters, results, kept = [], [], [], []
     for k, (dims, gone) in enumerate((([6, 100], 1), ([100, 6], 0), ([20, 3], 1), ([40, 70], 0))):
@@ -282,6 +283,7 @@ WINDOWS = {
 }
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize(
     "name,opcode,init", [(n, o, i) for n in WINDOWS for o, i in (("add", "0.25"), ("maximum", "-inf"))]
 )
@@ -320,6 +322,7 @@ PARTS = {
 }
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", ["f32", "f64", "s32", "f16"])
 @pytest.mark.parametrize("name", PARTS)
 def test_columns_of_padded_parts(name, dtype):
@@ -348,6 +351,7 @@ ENTRY e {{
     np.testing.assert_array_equal(result, (inside * w[:, None]).sum(0).astype(kind), strict=True)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", ["s64", "s32", "u8"])
 @pytest.mark.parametrize("dims,gone", [
     ([0], [0]), ([63], [0]), ([64], [0]), ([16384 + 63], [0]), ([100_001], [0]), ([3, 16321], [1]), ([1_300_000], [0]),

@@ -86,6 +86,7 @@ def test_one_kernel(name):
     assert len(compiled.steps) == 1
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", ["f16", "bf16", "f64"])
 @pytest.mark.parametrize("name", ["softmax", "layer norm", "logsumexp", "sum, least and largest"])
 def test_other_types(name, dtype):
@@ -104,7 +105,7 @@ def test_lengths(name, dims):
     check(program(name, *dims), *arguments(name, *dims), ulp=256)
 
 
-@pytest.mark.slow_but_every(4)
+@pytest.mark.slow_but_every(7)
 @pytest.mark.parametrize("dims", [(40, 64), (30, 1000), (7, 5003), (3, 8192)])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_bits_are_those_of_kernels_apart(name, dims):

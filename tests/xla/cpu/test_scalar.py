@@ -115,7 +115,7 @@ def exact_round(values: np.ndarray, to: E) -> np.ndarray:
     return values.astype(to.numpy_dtype)
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("to, of", CONVERSIONS, ids=lambda e: str(e))
 def test_float_conversion_rounds_once(library, to, of):
     lib, names = library

@@ -92,7 +92,7 @@ def several(dtype: str, order: str) -> str:
     return f"HloModule m\n{order}\nENTRY e {{\n{body}  ROOT r = ({', '.join(roots)}) tuple({names})\n}}"
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("direction", ["LT", "GT"])
 @pytest.mark.parametrize("dtype", TYPES)
 def test_orders(dtype, direction):

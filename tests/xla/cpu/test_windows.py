@@ -120,7 +120,7 @@ pick {{ a = {dtype}[] parameter(0) b = {dtype}[] parameter(1) ROOT r = pred[] co
  ROOT r = {of} select-and-scatter(p, s, z), window={{{spelled(window)}}}, select=pick, scatter=join }}"""
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("select", ["GE", "LT"])
 @pytest.mark.parametrize("name", WINDOWS)
 def test_select_and_scatter(name, select):

@@ -281,7 +281,7 @@ def test_literals_read_as(shape, text, want):
 ARRAY_TYPES = [t for t in ElementType if t.is_array]
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("dtype", ARRAY_TYPES, ids=str)
 @given(data=st.data())
 def test_every_bit_pattern_survives_printing(dtype, data):

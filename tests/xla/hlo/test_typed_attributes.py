@@ -54,6 +54,16 @@ def test_what_is_written_is_read(attributes):
     assert same(attributes, read_attributes(text_of(attributes)))
 
 
+@pytest.mark.parametrize("dtype, bits", [
+    (ml_dtypes.bfloat16, 0x7F81), (np.float16, 0x7C01), (np.float32, 0x7F800001), (np.float64, 0x7FF0000000000001),
+])  # fmt: skip
+def test_signalling_nans_keep_their_bits(dtype, bits):
+    value = np.array([bits], f"u{np.dtype(dtype).itemsize}").view(dtype)
+    read = read_attributes(text_of({"a": value}))["a"]
+    assert read.dtype == dtype
+    assert read.tobytes() == value.tobytes()
+
+
 @pytest.mark.parametrize("text, want", [
     ("{a = 5, b = 1.5, unit}", {"a": 5, "b": 1.5, "unit": True}), ("{ a=1:i32 , b = 0x10 : ui8}",
      {"a": np.int32(1), "b": np.uint8(16)}), ("{a = 1 : i1}", {"a": True}), ('{"a" = "b\\n\\41"}', {"a": "b\nA"}),

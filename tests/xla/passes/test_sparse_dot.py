@@ -80,6 +80,7 @@ SAME = {
 }
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("text", CASES.values(), ids=CASES)
 def test_same_sums(text):
     module = parse_module(text)

@@ -32,6 +32,7 @@ def far(got, want, ulp):
     return np.where(odd, ~same, apart.astype(bool))
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("key", sorted(recorded()))
 def test_recorded_values(key, backend):
     operation, ulp, kind = key.split()

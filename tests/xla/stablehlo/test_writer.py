@@ -31,6 +31,7 @@ def test_every_opcode_is_written_or_known_not_to_be():
     assert set(OPCODES) - set(WRITERS) == WITHOUT
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("case", index(), ids=lambda c: c["id"])
 def test_recorded_programs(case):
     module = parse_module(read(case["id"] + "/program.hlo").decode())

@@ -6,6 +6,7 @@ arrays of NumPy, types its dtypes.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -147,7 +148,7 @@ def _number_text(value: Any) -> str:
     """Return the text of a number; floats that are not finite are written as their bits."""
     if value.dtype.kind in "iu":
         return str(int(value))
-    if np.isfinite(value):
+    if math.isfinite(float(value)):  # np.isfinite warns of signalling NaNs of narrow types
         text = repr(float(value))
         return text if "." in text or "e" not in text else text.replace("e", ".0e")
     return hex(int(value.view(f"u{value.dtype.itemsize}")))

@@ -261,7 +261,7 @@ shrink { t = (s32[], f32[<=6]) parameter(0) i = s32[] get-tuple-element(t), inde
 """
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("name", CASES)
 def test_compiled_agrees_with_interpreter(name):
     check(f"{COMBINERS}{FUNCTIONS}ENTRY e {{ {CASES[name]} }}")

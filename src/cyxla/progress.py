@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any, Final
 
 from cyxla import config
+from cyxla.gc_pause import fewer_collections
 
 _PACKAGE: Final = os.path.dirname(__file__)
 _STANDARD_LIBRARY: Final = os.path.dirname(os.__file__)
@@ -51,6 +52,19 @@ def progress_of(name: str) -> Iterator[None]:
     finally:
         _watched.discard(thread)
         done.set()
+
+
+@contextmanager
+def compiling(name: str) -> Iterator[None]:
+    """Show the progress of a compilation, and search for garbage cycles less often.
+
+    Parameters
+    ----------
+    name : str
+        Name of the program.
+    """
+    with fewer_collections(), progress_of(name):
+        yield
 
 
 def _watch(name: str, thread: int, seconds: float, done: Event) -> None:
@@ -105,4 +119,4 @@ def _is_library(path: str) -> bool:
     return is_standard or path.startswith("<") or "site-packages/numpy/" in path
 
 
-__all__ = ["progress_of"]
+__all__ = ["compiling", "progress_of"]

@@ -11,13 +11,13 @@ import numpy as np
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.device_base import DeviceBase
 from cyxla.core.framework.function import FunctionLibraryDefinition
-from cyxla.core.framework.gc_pause import without_collections
 from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.function_body import FunctionBody
 from cyxla.core.graph.graph import Graph, Node
 from cyxla.errors import InternalError, InvalidArgumentError, NotFoundError
+from cyxla.gc_pause import fewer_collections
 from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult, Output, ResourceUpdate
 from cyxla.tf2xla.const_analysis import BackwardsConstAnalysis
 from cyxla.tf2xla.functions import parts_of
@@ -151,7 +151,7 @@ class XlaCompiler:
         InternalError
             A node can never be compiled.
         """
-        with without_collections():
+        with fewer_collections():
             self.validate(name, graph)
             builder = XlaBuilder(_identifier(name))
             context = XlaContext(self, builder)

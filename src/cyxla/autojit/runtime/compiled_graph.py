@@ -18,13 +18,13 @@ from cyxla.autojit.runtime.launch import (
     describe_variable,
     value_key,
 )
-from cyxla.core.framework.gc_pause import without_collections
 from cyxla.core.framework.step.context import StepContext
 from cyxla.core.framework.types import DataType
 from cyxla.core.framework.variable import Var
 from cyxla.core.graph.graph import Graph
 from cyxla.errors import InvalidArgumentError
 from cyxla.forking import new_lock
+from cyxla.gc_pause import fewer_collections
 from cyxla.tf2xla.argument import Argument, CompilationResult
 from cyxla.tf2xla.functionalize.control_flow import functionalize_control_flow
 from cyxla.tf2xla.xla_compiler import CompileOptions, XlaCompiler, XlaCompilerOptions
@@ -80,7 +80,7 @@ class CompiledGraph:
 
     def lower(self, args: Sequence[Argument], options: CompileOptions) -> CompilationResult:
         """Return the program for arguments as they are described, without compiling native code."""
-        with self._lock, without_collections():
+        with self._lock, fewer_collections():
             return self.compiler.compile_graph(self.name, self.graph, args, options)
 
     def run(self, step: StepContext, args: Sequence[Array]) -> list[Array]:
@@ -114,7 +114,7 @@ class CompiledGraph:
         return self._compile(key, values, variables) if program is None else program
 
     def _compile(self, key: Any, values: Sequence[Array | None], variables: Mapping[int, Var]) -> Program:
-        with self._lock, without_collections():
+        with self._lock, fewer_collections():
             if key not in self._programs:
                 args = [self._describe(i, value, variables.get(i)) for i, value in enumerate(values)]
                 result = self.compiler.compile_graph(self.name, self.graph, args)

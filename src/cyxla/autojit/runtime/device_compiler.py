@@ -26,10 +26,10 @@ from cyxla.autojit.fused_ops.rewrite import specialize
 from cyxla.autojit.runtime.launch import Program, compile_computation
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.function import FunctionLibraryDefinition
-from cyxla.core.framework.gc_pause import without_collections
 from cyxla.core.framework.resource_mgr import ResourceBase, ResourceMgr
 from cyxla.errors import OpError, UnimplementedError
 from cyxla.forking import call_in_child, new_lock
+from cyxla.gc_pause import fewer_collections
 from cyxla.tf2xla.argument import Argument, CompilationResult
 from cyxla.tf2xla.xla_compiler import XlaCompiler, XlaCompilerOptions
 from cyxla.xla.client import LocalClient, LocalExecutable
@@ -205,7 +205,7 @@ class XlaCompilationCache(ResourceBase):
     def _compile(self, entry: Entry, stats: ClusterStats, build: Callable[[], Program]) -> None:
         began = perf_counter()
         try:
-            with self._compiling, without_collections():
+            with self._compiling, fewer_collections():
                 entry.program = build()
         except OpError as error:
             entry.error = error

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from cyxla.core.framework.declarations.op_def import check_op_deprecation
 from cyxla.core.framework.declarations.op_def_proto import op_def_from_proto
-from cyxla.core.framework.gc_pause import without_collections
 from cyxla.core.framework.node_def import NodeDef
 from cyxla.core.framework.protos import messages as proto
 from cyxla.core.framework.step.file_access import NO_FILES, UNLIMITED, FileAccess
@@ -21,6 +20,7 @@ from cyxla.core.graph.graph import GRAPH_DEF_VERSION, Graph, Versions
 from cyxla.core.graph.meta_graph import read_meta_graph
 from cyxla.core.graph.validate import check_node_name, drop_new_defaults, drop_undeclared
 from cyxla.errors import InvalidArgumentError, NotFoundError, OpError, UnknownAttributeWarning
+from cyxla.gc_pause import fewer_collections
 
 if TYPE_CHECKING:
     from cyxla.core.graph.graph import Node, Tensor
@@ -124,7 +124,7 @@ def import_graph_def(
     UnimplementedError
         An op is no longer allowed in graphs of this version.
     """
-    with without_collections():
+    with fewer_collections():
         message = parse_graph_def(source) if isinstance(source, (bytes, str)) else source
         graph = Graph() if graph is None else graph
         graph.versions = _versions(message)

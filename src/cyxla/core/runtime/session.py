@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from cyxla.core.framework.gc_pause import without_collections
 from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.step.cancellation import CancellationManager
 from cyxla.core.framework.step.context import StepContext
@@ -27,6 +26,7 @@ from cyxla.core.runtime.step_stats import RunMetadata
 from cyxla.core.runtime.subgraph import executable_graph, shallow_copy
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
 from cyxla.forking import new_lock
+from cyxla.gc_pause import fewer_collections
 
 Array = np.ndarray[Any, Any]
 Prepare = Callable[[Engine, Graph], Runner]
@@ -248,7 +248,7 @@ class Session:
             program = self._programs.get((fetches, feeds))
             if program is not None:
                 return program
-        with self._lock, without_collections():
+        with self._lock, fewer_collections():
             if size != self._size:
                 self._programs.clear()
                 self._runners.clear()

@@ -63,7 +63,7 @@ from cyxla.numpy.tracing.sized_array import TooLargeError
 from cyxla.numpy.tracing.static_keys import static_key
 from cyxla.numpy.tracing.trace import current, require_current, warn_user
 from cyxla.numpy.tracing.user_frames import trim_traceback, user_line_of
-from cyxla.progress import progress_of
+from cyxla.progress import compiling
 from cyxla.xla.client import platforms as _platforms
 from cyxla.xla.service import CompileOptions, LocalService
 
@@ -376,7 +376,7 @@ class Jitted(Dispatcher, Generic[P, R]):
             reason = self._missing[0] if self._missing else UnimplementedError("no compiler was found")
             return PlainEntry(reason, self._direct_function(call))
         started = perf_counter()
-        with progress_of(self.name):
+        with compiling(self.name):
             entry = self._compile_tiered(self._lower(call, keep_order=True, guarded=True), call)
         entry.seconds = perf_counter() - started
         missing = entry.executable.missing
@@ -405,7 +405,7 @@ class Jitted(Dispatcher, Generic[P, R]):
     def _compile_any_size(self, call: Call, open_sizes: OpenSizes) -> Entry | None:
         """Trace and compile for any size of some dimensions; return None if arrays of the program are too large."""
         started = perf_counter()
-        with progress_of(self.name):
+        with compiling(self.name):
             try:
                 lowered = self._lower(call, keep_order=True, open_sizes=open_sizes, guarded=True)
             except TooLargeError:
@@ -515,7 +515,7 @@ class Jitted(Dispatcher, Generic[P, R]):
 
         def compile_(module: HloModule, options: dict[str, Any]) -> Executable:
             source = Source(self, {**self.settings, **options}, specs, named)
-            with progress_of(self.name):
+            with compiling(self.name):
                 return self._executable(replace(lowered, module=module), call, source, options)
 
         return LoweredModule(lowered.module, compile_)
@@ -523,7 +523,7 @@ class Jitted(Dispatcher, Generic[P, R]):
     @api_boundary
     def compile(self, *specs: Any, **named: Any) -> Executable:
         """Compile for one signature of arrays without containers; takes the arguments of `trace`."""
-        with progress_of(self.name):
+        with compiling(self.name):
             call, lowered = self._lower_specs(specs, named)
             return self._executable(lowered, call, Source(self, self.settings, specs, named))
 

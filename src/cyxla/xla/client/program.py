@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cyxla.errors import DTypeError, InvalidArgumentError, UnimplementedError
-from cyxla.progress import progress_of
+from cyxla.progress import compiling
 from cyxla.types import Shape, from_numpy
 from cyxla.xla.client import platforms as _platforms  # registers the built-in platforms
 from cyxla.xla.service import CompileOptions, Executable, LocalService
@@ -129,7 +129,7 @@ def compile_program(program: Any, *specs: Any, platform: str = "cpu", **options:
         return LocalService(platform).build_executable(module, CompileOptions.of(options))
     compile_options = CompileOptions.of(options)
     try:
-        with progress_of("a program"):
+        with compiling("a program"):
             return _build(program, LocalService(platform), compile_options)
     except UnimplementedError as error:
         if not _is_stablehlo(program):

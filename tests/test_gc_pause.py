@@ -1,0 +1,81 @@
+"""Garbage collection during compilation: rarer in its course, and as before at its end."""
+
+import gc
+import os
+from threading import Event, Thread
+
+import numpy as np
+import pytest
+
+import cyxla
+from cyxla.gc_pause import THRESHOLD, fewer_collections
+
+
+@pytest.fixture(autouse=True)
+def keep_threshold():
+    before = gc.get_threshold()
+    yield
+    gc.set_threshold(*before)
+
+
+def test_nested_blocks_restore_the_threshold_at_the_end_of_the_last():
+    before = gc.get_threshold()
+    with fewer_collections():
+        with fewer_collections():
+            assert gc.get_threshold() == (THRESHOLD, *before[1:])
+        assert gc.get_threshold()[0] == THRESHOLD
+    assert gc.get_threshold() == before
+
+
+@pytest.mark.parametrize("threshold", [0, THRESHOLD, 10 * THRESHOLD])
+def test_rarer_collections_of_the_user_stay(threshold):
+    gc.set_threshold(threshold, 5, 5)
+    with fewer_collections():
+        assert gc.get_threshold() == (threshold, 5, 5)
+    assert gc.get_threshold() == (threshold, 5, 5)
+
+
+def test_what_the_user_sets_meanwhile_stays():
+    with fewer_collections():
+        gc.set_threshold(123, 4, 5)
+    assert gc.get_threshold() == (123, 4, 5)
+
+
+def test_blocks_of_threads_may_overlap():
+    before, entered, leave = gc.get_threshold(), Event(), Event()
+
+    def run():
+        with fewer_collections():
+            entered.set()
+            leave.wait()
+
+    thread = Thread(target=run)
+    with fewer_collections():
+        thread.start()
+        entered.wait()
+    assert gc.get_threshold()[0] == THRESHOLD
+    leave.set()
+    thread.join()
+    assert gc.get_threshold() == before
+
+
+def test_a_child_begins_with_the_threshold_from_before():
+    before = gc.get_threshold()
+    with fewer_collections():
+        child = os.fork()
+        if not child:
+            os._exit(gc.get_threshold() != before)
+        assert os.waitpid(child, 0)[1] == 0
+
+
+def test_traced_functions_run_with_fewer_collections():
+    seen = []
+
+    def function(x):
+        seen.append(gc.get_threshold()[0])
+        return x + 1
+
+    before = gc.get_threshold()
+    cyxla.jit(function, platform="interpreter")(np.ones(3))
+    assert seen[0] == THRESHOLD
+    assert gc.get_threshold() == before

@@ -91,7 +91,7 @@ class LoopNest:
         self._atom_texts: dict[Atom, str] = {a: f"i{i}" for i, a in enumerate(self.levels) if isinstance(a, Atom)}
         if self.inner is not None:
             self._atom_texts[self.inner] = INNER_COUNTER
-        self._offsets: dict[tuple[Affine, int], str] = {}
+        self._offsets: dict[tuple[Affine, int, str], str] = {}
         self._conditions: dict[tuple[Condition, ...], str] = {}
         self._inner_tests: dict[str, tuple[Condition, ...]] = {}  # predicates in the innermost loop
         self.dropped: set[Atom] = set()  # loops collapsed into their inner neighbour
@@ -148,8 +148,17 @@ class LoopNest:
         self._atom_texts[atom] = text
 
     # ------------------------------------------------------------------------------------------------ forms
-    def form(self, form: Affine) -> str:
-        """Return the C of an index, of type int64_t or narrower; loop-invariant parts are hoisted."""
+    def form(self, form: Affine, *, narrow: bool = False) -> str:
+        """Return the C of an index, of type int64_t or narrower; loop-invariant parts are hoisted.
+
+        Parameters
+        ----------
+        form : Affine
+            Index.
+        narrow : bool
+            Whether hoisted parts are of type int32_t if they fit: one that is compared with others, lane by lane,
+            would make two vectors of each of them.
+        """
         inner: list[tuple[Atom, int]] = []
         outer: list[tuple[Atom, int]] = []
         for atom, c in form.terms:
@@ -157,7 +166,7 @@ class LoopNest:
                 outer.append((atom, c))
             elif atom not in self.dropped:
                 (inner if self.depth_of_atom(atom) == self.depth and self.depth > 0 else outer).append((atom, c))
-        parts = [self._offset(Affine(form.constant, tuple(outer)), self._base(inner))]
+        parts = [self._offset(Affine(form.constant, tuple(outer)), self._base(inner), narrow=narrow)]
         parts += [_times(self.atom(a), c) for a, c in inner]
         parts += [_times("j", c) for a, c in form.terms if a is self.stepped]
         return " + ".join(p for p in parts if p != "0") or "0"
@@ -171,10 +180,11 @@ class LoopNest:
     def _base(self, inner: list[tuple[Atom, int]]) -> int:
         return sum(c for a, c in inner if a is self.inner) if self.blocked else 0
 
-    def _offset(self, form: Affine, base: int) -> str:
+    def _offset(self, form: Affine, base: int, *, narrow: bool = False) -> str:
         if not form.terms and not base:
             return str(form.constant)
-        key = (form, base)
+        c_type = "int32_t" if narrow and not base and _fits(form) else "int64_t"
+        key = (form, base, c_type)
         if key not in self._offsets:
             depth = max([self._level_depth(a) for a, _ in form.terms] + [self._block_depth if base else 0])
             parts = [_times(self.atom(a), c) for a, c in form.terms] + ([_times(BLOCK_START, base)] if base else [])
@@ -184,7 +194,7 @@ class LoopNest:
             else:
                 writer = self.writers[depth]
                 self._offsets[key] = name = writer.name("o")
-                writer.line(f"const int64_t {name} = {' + '.join(parts)};")
+                writer.line(f"const {c_type} {name} = {' + '.join(parts)};")
         return self._offsets[key]
 
     def atom(self, atom: Atom) -> str:
@@ -202,7 +212,7 @@ class LoopNest:
             case Runtime():
                 return self._clamp(atom)
             case Choice():
-                return f"{self.conditions(atom.conditions)} ? {self.form(atom.form)} : 0"
+                return f"{self.conditions(atom.conditions)} ? {self.form(atom.form, narrow=True)} : 0"
             case Division():
                 form = atom.form
                 unsigned = "uint32_t" if form.high < 2**31 and form.low > -(2**31) else "uint64_t"
@@ -235,7 +245,7 @@ class LoopNest:
     def _tests(self, conditions: Sequence[Condition]) -> str:
         tests = []
         for c in conditions:
-            text = self.form(c.form)
+            text = self.form(c.form, narrow=True)
             tests += [f"({text} >= {c.low})"] if c.form.low < c.low else []
             tests += [f"({text} <= {c.high})"] if c.form.high > c.high else []
         return f"({' & '.join(tests)})" if tests else "1"
@@ -360,6 +370,12 @@ def _slow_path(node: Apply, values: list[str]) -> tuple[str, str, str] | None:
         return None
     call = f"({', '.join(values)})"
     return names[0] + call, names[1].removesuffix("_slow") + call, names[1] + call
+
+
+def _fits(form: Affine) -> bool:
+    """Return True if each partial sum of an index is an int32_t."""
+    sizes = [abs(c) * max(abs(atom.low), abs(atom.high)) for atom, c in form.terms]
+    return sum(sizes) + abs(form.constant) < 2**31
 
 
 def _times(text: str, factor: int) -> str:

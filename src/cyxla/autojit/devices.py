@@ -37,10 +37,11 @@ class ClusterFilter:
     inaccurate: bool = False
     resource_producers: bool = False
     dynamic_shapes: bool = False  # compiled code gives results of their greatest size
+    collectives: bool = False  # a compiled program runs on one device, and the others of the group would wait
 
     @classmethod
     def all(cls) -> ClusterFilter:
-        """Return a filter that admits all ops, except those that produce handles or have dynamic shapes."""
+        """Return a filter that admits all ops but collectives, and those with handles or dynamic shapes as results."""
         return cls(*(True,) * 8)
 
     def __or__(self, other: ClusterFilter) -> ClusterFilter:

@@ -187,6 +187,34 @@ def test_replicas(op: str, factor: int, platform: str) -> None:
     close(run("XlaReplicaId", platform=platform), [np.array(0, I)])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int32, np.int64])
+@pytest.mark.parametrize("merge", ["Add", "Mul", "Min", "Max"])
+@pytest.mark.parametrize("final", ["Id", "Div"])
+def test_collective_reduce_of_one_device(merge: str, final: str, dtype: Any, platform: str) -> None:
+    x, numbers = np.array([[3, -5, 7]], dtype), [np.array(n, I) for n in (1, 2, 3)]
+    close(run("CollectiveReduceV2", x, *numbers, [], platform=platform, merge_op=merge, final_op=final), [x])
+
+
+@pytest.mark.parametrize("size, error, message", [
+    (0, InvalidArgumentError, "group_size must be positive integer but got 0"),
+    (2, InvalidArgumentError, "names device 1; this run has 1"),
+])  # fmt: skip
+def test_collective_reduce_of_devices_that_do_not_exist(size: int, error: Any, message: str, platform: str) -> None:
+    numbers = [np.array(n, I) for n in (size, 2, 3)]
+    with pytest.raises(error, match=message):
+        run("CollectiveReduceV2", np.float32(1), *numbers, [], platform=platform, merge_op="Add", final_op="Id")
+
+
+@pytest.mark.parametrize("device, wanted", [(0, (2, 7)), (1, (2, 8)), (2, (2, 7)), (3, (2, 8)), (4, None)])
+def test_collective_assign_group(device: int, wanted: tuple[int, int] | None, platform: str) -> None:
+    arguments = np.array([[0, 2], [1, 3]], I), np.array(device, I), np.array(7, I)
+    if wanted is None:
+        with pytest.raises(InvalidArgumentError, match="device_index 4 is not found in group_assignment"):
+            run("CollectiveAssignGroupV2", *arguments, platform=platform)
+    else:
+        close(run("CollectiveAssignGroupV2", *arguments, platform=platform), [np.array(n, I) for n in wanted])
+
+
 # Gather and scatter
 
 

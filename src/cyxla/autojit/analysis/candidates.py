@@ -48,6 +48,9 @@ FILTERED: dict[str, tuple[str, frozenset[str]]] = {
         "NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4",
         "XlaSetDynamicDimensionSize",
     })),
+    "collectives": ("it waits for the other devices of its group", frozenset({
+        "CollectiveReduceV2", "CollectiveAssignGroupV2",
+    })),
     "inaccurate": ("it is less accurate when compiled", frozenset({"SelfAdjointEigV2", "Svd"})),
 }  # fmt: skip
 _FILTERED_OPS = [(op, name, why) for name, (why, ops) in FILTERED.items() for op in sorted(ops)]

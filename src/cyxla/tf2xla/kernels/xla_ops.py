@@ -164,6 +164,28 @@ def _all_reduce(ctx: XlaOpKernelContext) -> Any:
     return finish(xla.all_reduce(ctx.input("input"), computation, _groups(ctx)[0]))
 
 
+@xla_kernel("CollectiveReduceV2", const=("group_size", "group_key"))
+def _collective_reduce(ctx: XlaOpKernelContext) -> Any:
+    """Emit an all-reduce over the first devices, as many as the group has."""
+    x, size = ctx.input("input"), ctx.constant_input_as_int_scalar("group_size")
+    ctx.require(size > 0, f"group_size must be positive integer but got {size}")
+    computation = scalar_computation(_REDUCERS[ctx.attr("merge_op")], x.shape.dtype)
+    channel = ctx.constant_input_as_int_scalar("group_key")
+    result = xla.all_reduce(x, computation, [list(range(size))], channel if channel > 0 else None)
+    return result / scalar(x, size) if ctx.attr("final_op") == "Div" else result
+
+
+@xla_kernel("CollectiveAssignGroupV2", const=("group_assignment", "device_index", "base_key"))
+def _collective_assign_group(ctx: XlaOpKernelContext) -> Any:
+    """Emit the size of the groups, and the key of the group that contains a device."""
+    groups = ctx.constant_input("group_assignment")
+    device, base = (ctx.constant_input_as_int_scalar(name) for name in ("device_index", "base_key"))
+    ctx.require(groups.ndim == 2, f"group_assignment must be a matrix; its shape is {list(groups.shape)}")
+    rows = np.flatnonzero((groups == device).any(axis=1))
+    ctx.require(len(rows), f"device_index {device} is not found in group_assignment {groups.tolist()}")
+    return tuple(xla.constant(ctx.builder, n, ElementType.S32) for n in (groups.shape[1], base + int(rows[0])))
+
+
 @xla_kernel("XlaReduceScatter", const=("group_assignment", "scatter_dimension"))
 def _reduce_scatter(ctx: XlaOpKernelContext) -> Any:
     """Emit a reduce-scatter."""

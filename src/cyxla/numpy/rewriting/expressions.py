@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from cyxla.numpy.rewriting import build
-from cyxla.numpy.rewriting.names import Names, root_of
+from cyxla.numpy.rewriting.names import Names, parameter_names, root_of
 from cyxla.numpy.rewriting.scopes import NameOrigins, Origin, is_called
 
 GENERATORS = (ast.Yield, ast.YieldFrom, ast.Await)
@@ -91,7 +91,7 @@ class ExpressionTransformer(ast.NodeTransformer):
         if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp) and self._takes_all(original):
             generator = node.args[0]
             node.args = [ast.copy_location(ast.ListComp(generator.elt, generator.generators), generator)]
-        node.args = [self._argument(a) for a in node.args]
+        node.args = [self._argument(a) for a in self._advanced(original, node.args)]
         node.keywords = [ast.copy_location(ast.keyword(k.arg, self._argument(k.value)), k) for k in node.keywords]
         if not self._is_called(original):
             return node
@@ -101,6 +101,22 @@ class ExpressionTransformer(ast.NodeTransformer):
             _place_behind(new, original)
         node.func = cast(ast.expr, ast.copy_location(wrapped, original))
         return node
+
+    def _advanced(self, function: ast.expr, arguments: list[ast.expr]) -> list[ast.expr]:
+        """Mark iterators that functions of Python advance by some elements."""
+        if not arguments or not isinstance(function, ast.Name) or self.scope.origin(function.id) is Origin.OWN:
+            return arguments
+        first, *others = arguments
+        value = self.scope.value(function.id)
+        if value is next and isinstance(first, (ast.Name, ast.Attribute, ast.Subscript)):
+            return [build.located_expr(build.hook("held", first), first), *others]
+        if (value is any or value is all) and isinstance(first, ast.GeneratorExp):
+            generator = first.generators[0]
+            if isinstance(generator.iter, (ast.Name, ast.Attribute, ast.Subscript)):
+                generator.iter = build.located_expr(
+                    build.hook("held", generator.iter, build.constant(True)), generator.iter
+                )
+        return arguments
 
     def _argument(self, node: ast.expr) -> ast.expr:
         """Transform an argument of a call; a function from outside is passed as a rewritten one."""
@@ -135,6 +151,19 @@ class ExpressionTransformer(ast.NodeTransformer):
             value = getattr(value, attribute, None)
         return is_called(value, self.scope.package)
 
+    def iterable(self, node: ast.expr, *, may_end_early: bool = False) -> ast.expr:
+        """Transform a value that is iterated over."""
+        made = cast(ast.expr, self.visit(node))
+        if not isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
+            return made
+        facts = [build.constant(True)] if may_end_early else []
+        return build.located_expr(build.hook("held", made, *facts), node)
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
+        """Transform a `for` of a comprehension that stays one."""
+        node.iter, node.ifs = self.iterable(node.iter), [self.visit(t) for t in node.ifs]
+        return node
+
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
         """Transform a list comprehension; one with several `for` has no conditions."""
         if not _is_simple(node):
@@ -147,7 +176,7 @@ class ExpressionTransformer(ast.NodeTransformer):
         """Return the list of the elements for values that pass conditions."""
         tests = [self.visit(t) for t in generator.ifs]
         test = tests[0] if len(tests) == 1 else build.hook("all_of", tests[0], *map(build.thunk, tests[1:]))
-        iterable = self.visit(generator.iter)
+        iterable = self.iterable(generator.iter)
         names = [n.id for n in _target_names(generator.target)]
         count = [] if isinstance(generator.target, ast.Name) else [build.constant(len(names))]
         functions = [
@@ -158,7 +187,7 @@ class ExpressionTransformer(ast.NodeTransformer):
 
     def _comprehension(self, element: ast.expr, generators: Sequence[ast.comprehension]) -> ast.expr:
         first, *others = generators
-        iterable = self.visit(first.iter)
+        iterable = self.iterable(first.iter)
         inner = self._comprehension(element, others) if others else self.visit(element)
         names = [n.id for n in _target_names(first.target)]
         count = [] if isinstance(first.target, ast.Name) else [build.constant(len(names))]
@@ -275,7 +304,21 @@ def _is_simple(node: ast.ListComp | ast.GeneratorExp) -> bool:
         for g in node.generators
     )
     parts = list(ast.walk(node))
-    return has_names and not any(isinstance(n, (*GENERATORS, ast.NamedExpr)) or _is_super(n) for n in parts)
+    if not has_names or any(isinstance(n, (*GENERATORS, ast.NamedExpr)) or _is_super(n) for n in parts):
+        return False
+    targets = {n.id for g in node.generators for n in _target_names(g.target)}
+    used_up = {a for call in parts if isinstance(call, ast.Call) for a in call.args if isinstance(a, ast.GeneratorExp)}
+    return not any(_is_called_later(n, targets) for n in parts if n is not node and n not in used_up)
+
+
+def _is_called_later(node: ast.AST, names: set[str]) -> bool:
+    """Return True for a function or generator that reads one of these names, whose value is then the last one."""
+    if not isinstance(node, (ast.Lambda, ast.GeneratorExp)):
+        return False
+    own = parameter_names(node.args) if isinstance(node, ast.Lambda) else frozenset()
+    body = node.body if isinstance(node, ast.Lambda) else node
+    read = {n.id for n in ast.walk(body) if isinstance(n, ast.Name)}
+    return bool(read & names - own)
 
 
 def _target_names(target: ast.expr) -> list[Any]:

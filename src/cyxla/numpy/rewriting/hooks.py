@@ -104,12 +104,19 @@ class Hooks:
         return TracedBranch(truth(condition), names)
 
     @staticmethod
-    def loop(iterable: Any, *facts: Sequence[str]) -> ForLoop:
-        """Begin a `for`."""
+    def held(value: Any, may_end_early: bool = False) -> Any:
+        """Return a value that is iterated over; see `iterables.held`."""
+        from cyxla.numpy.rewriting.iterables import held
+
+        return held(value, may_end_early)
+
+    @staticmethod
+    def loop(iterable: Any, is_held: bool, *facts: Sequence[str]) -> ForLoop:
+        """Begin a `for`, over a value that something else may hold."""
         from cyxla.numpy.rewriting.loops import ForLoop
         from cyxla.numpy.rewriting.plans import Variables
 
-        return ForLoop(iterable, Variables.of(*facts))
+        return ForLoop(iterable, Variables.of(*facts), is_held=is_held)
 
     @staticmethod
     def while_loop(*facts: Sequence[str]) -> WhileLoop:

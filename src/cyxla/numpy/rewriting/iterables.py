@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count, product, repeat
 from math import prod
@@ -10,12 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cyxla.errors import TraceError
 from cyxla.numpy.indexing.ranges import declare_range, range_of
 from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.sized_array import SizedArray
 from cyxla.numpy.tracing.stacked_list import StackedList
+from cyxla.numpy.tracing.trace import current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, traced, value_of
 from cyxla.xla.hlo.builder import XlaOp
 
@@ -129,7 +132,76 @@ def _limits(value: Any) -> tuple[int, int]:
     return low, high
 
 
-class Zipped:
+class OneShot:
+    """Stands for an iterator of Python's: it can be iterated over once, since a trace does not know where it ended."""
+
+    shown = ""  # in messages
+    _is_used = False
+
+    def use(self) -> None:
+        """Begin to iterate.
+
+        Raises
+        ------
+        TraceError
+            It was iterated over before.
+        """
+        if self._is_used:
+            raise TraceError(
+                f"an iterator, made by {self.shown}, is iterated over again", where=user_line(),
+                hint="make it anew, or make a list of it",
+            )  # fmt: skip
+        self._is_used = True
+
+    def __iter__(self) -> Iterator[Any]:
+        self.use()
+        return self.elements()
+
+    @abstractmethod
+    def elements(self) -> Iterator[Any]:
+        """Iterate in Python."""
+
+
+def use_up(iterable: Any) -> None:
+    """Note that a loop begins to iterate over a value; see `OneShot.use`."""
+    if isinstance(iterable, OneShot):
+        iterable.use()
+
+
+def elements_of(iterable: Any) -> Iterator[Any]:
+    """Iterate in Python over a value that a loop has begun to iterate over."""
+    return iterable.elements() if isinstance(iterable, OneShot) else iter(iterable)
+
+
+def is_iterator(value: Any) -> bool:
+    """Return True for an iterator, which knows by itself how far it was iterated over."""
+    return hasattr(type(value), "__next__")
+
+
+def held(value: Any, may_end_early: bool = False) -> Any:
+    """Return a value of which a variable may hold an iterator.
+
+    Parameters
+    ----------
+    value : object
+        Value that is about to be iterated over.
+    may_end_early : bool
+        Whether a traced condition may decide how many elements are taken.
+
+    Raises
+    ------
+    TraceError
+        It is an iterator, and where it stands after the statement depends on the run.
+    """
+    if is_iterator(value) and (trace := current()) is not None and (may_end_early or trace.parent is not None):
+        raise TraceError(
+            "an iterator is advanced under a traced condition, or in a loop",
+            where=user_line(), hint="make a list of it before",
+        )  # fmt: skip
+    return value
+
+
+class Zipped(OneShot):
     """Iterables that are iterated over together."""
 
     shown = "zip"  # in messages
@@ -137,11 +209,12 @@ class Zipped:
     def __init__(self, parts: tuple[Any, ...]) -> None:
         self.parts = parts
 
-    def __iter__(self) -> Iterator[Any]:
+    def elements(self) -> Iterator[Any]:
+        """Iterate in Python."""
         return zip(*self.parts, strict=False)
 
 
-class Enumerated:
+class Enumerated(OneShot):
     """An iterable with the numbers of its elements."""
 
     shown = "enumerate"  # in messages
@@ -149,11 +222,12 @@ class Enumerated:
     def __init__(self, values: Any, start: int) -> None:
         self.values, self.start = values, start
 
-    def __iter__(self) -> Iterator[Any]:
+    def elements(self) -> Iterator[Any]:
+        """Iterate in Python."""
         return zip(count(self.start), self.values, strict=False)
 
 
-class Indices:
+class Indices(OneShot):
     """Indices of all elements of an array, in row-major order.
 
     Parameters
@@ -167,7 +241,8 @@ class Indices:
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
 
-    def __iter__(self) -> Iterator[Any]:
+    def elements(self) -> Iterator[Any]:
+        """Iterate in Python."""
         return product(*map(range, self.shape))
 
     def element(self, number: Any) -> tuple[Any, ...]:
@@ -188,8 +263,9 @@ class IndexedElements(Indices):
         super().__init__(values.shape)
         self.values = values
 
-    def __iter__(self) -> Iterator[Any]:
-        return ((index, self.values[index]) for index in super().__iter__())
+    def elements(self) -> Iterator[Any]:
+        """Iterate in Python."""
+        return ((index, self.values[index]) for index in super().elements())
 
     def element(self, number: Any) -> Any:
         """Return an index and its element by their number."""
@@ -197,7 +273,7 @@ class IndexedElements(Indices):
         return index, self.values[index]
 
 
-class Combinations:
+class Combinations(OneShot):
     """Combinations of the elements of several iterables, as `itertools.product` makes them."""
 
     shown = "itertools.product"  # in messages
@@ -205,7 +281,8 @@ class Combinations:
     def __init__(self, parts: Sequence[Any]) -> None:
         self.parts = parts
 
-    def __iter__(self) -> Iterator[Any]:
+    def elements(self) -> Iterator[Any]:
+        """Iterate in Python."""
         return product(*self.parts)
 
     def source(self) -> Source | None:
@@ -222,7 +299,7 @@ class Combinations:
         return Source(count, element, count)
 
 
-class Repeated:
+class Repeated(OneShot):
     """A value that is repeated.
 
     Parameters
@@ -238,7 +315,8 @@ class Repeated:
     def __init__(self, value: Any, times: Any) -> None:
         self.value, self.times = value, times
 
-    def __iter__(self) -> Iterator[Any]:
+    def elements(self) -> Iterator[Any]:
+        """Iterate in Python."""
         return iter(repeat(self.value, index(self.times)))
 
     def source(self) -> Source:
@@ -248,7 +326,7 @@ class Repeated:
         return Source(inner.length, lambda n: self.value, inner.bound)
 
 
-class Backwards:
+class Backwards(OneShot):
     """An iterable from its end to its beginning."""
 
     shown = "reversed"  # in messages
@@ -256,7 +334,8 @@ class Backwards:
     def __init__(self, values: Any) -> None:
         self.values = values
 
-    def __iter__(self) -> Iterator[Any]:
+    def elements(self) -> Iterator[Any]:
+        """Iterate in Python."""
         source = source_of(self.values)
         assert source is not None
         return (source.element(k) for k in range(index(source.length) - 1, -1, -1))

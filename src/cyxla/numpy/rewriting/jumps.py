@@ -130,7 +130,8 @@ class _Remover:
 
     def _loop(self, s: ast.For | ast.While) -> Block:
         self._count += 1
-        stop, skip = f"_cyxla_break_{self._count}", f"_cyxla_continue_{self._count}"
+        number = self._count
+        stop, skip = f"_cyxla_break_{number}", f"_cyxla_continue_{number}"
         self._loops.append((stop, skip))
         body = self.block(s.body)
         self._loops.pop()
@@ -147,7 +148,8 @@ class _Remover:
             test = build.all_of([*[build.not_(build.name(f)) for f in exits], s.test])
             s.test = cast(ast.expr, build.located_expr(test, s.test))
         elif exits:
-            unless = ast.If(build.not_(build.any_of([build.name(f) for f in exits])), s.body, [])
+            s.target, bind = _bound_later(cast(ast.For, s), f"_cyxla_target_{number}")
+            unless = ast.If(build.not_(build.any_of([build.name(f) for f in exits])), [bind, *s.body], [])
             s.body = build.located([unless], s.body[0])
         self._add_else(s, made, exits)
         return made
@@ -186,6 +188,11 @@ class _Remover:
             s.orelse = build.located([ast.If(test, s.orelse, [])], s.orelse[0])
         made.flags |= orelse.flags | final.flags
         return made
+
+
+def _bound_later(s: ast.For, name: str) -> tuple[ast.expr, ast.stmt]:
+    """Return a target for a loop, and the statement that binds its own one, for iterations that are made."""
+    return ast.Name(name, ast.Store()), ast.Assign([s.target], build.name(name))
 
 
 def _is_endless(s: ast.stmt) -> bool:

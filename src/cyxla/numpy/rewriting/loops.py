@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from types import GeneratorType
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from cyxla.errors import InternalError, TraceError
 from cyxla.numpy.control.lower_scan import Scan, emit_scan
 from cyxla.numpy.control.lower_while import emit_while
 from cyxla.numpy.indexing.ranges import declare_range
-from cyxla.numpy.rewriting.iterables import Source, source_of
+from cyxla.numpy.rewriting.iterables import Source, elements_of, held, is_iterator, source_of, use_up
 from cyxla.numpy.rewriting.known_conditions import is_static, needs_value
 from cyxla.numpy.rewriting.plans import Peel, Plan, Repeat, Unsuitable, Variables
 from cyxla.numpy.rewriting.python_functions.choices import truth
@@ -251,11 +252,22 @@ def _is_visible(array: TracedArray) -> bool:
 
 
 class ForLoop(Loop):
-    """Driver of a loop over an iterable."""
+    """Driver of a loop over an iterable.
 
-    def __init__(self, iterable: Any, variables: Variables) -> None:
+    Parameters
+    ----------
+    iterable : iterable
+        Values.
+    variables : Variables
+        Variables of the loop.
+    is_held : bool
+        Whether something else may hold the iterable.
+    """
+
+    def __init__(self, iterable: Any, variables: Variables, *, is_held: bool = False) -> None:
         super().__init__(variables)
-        self._iterable = iterable
+        use_up(iterable)
+        self._iterable, self._is_held = iterable, is_held or isinstance(iterable, GeneratorType)
         self._source = _usable(source_of(iterable))
         self._first = 0  # number of iterations that were run before the loop of the program
         self._to_peel = 0
@@ -306,17 +318,26 @@ class ForLoop(Loop):
 
     def _remaining(self) -> Iterator[Any]:
         if self._source is None:
-            iterator = iter(self._iterable)
+            iterator = elements_of(self._iterable)
         else:
             if not self._is_counted:
-                iter(self._iterable)  # raises the reason
+                elements_of(self._iterable)  # raises the reason
             iterator = (self._source.element(k) for k in range(self._first, self._source.length))
             if not self.variables.exits:
                 self.unrolling = Unrolling(self._source.length - self._first)
         for item in iterator:
             self.unrolling.begin()
             yield item
+            if self._has_ended():
+                break
         self.unrolling.end(self.failure)
+
+    def _has_ended(self) -> bool:
+        """Return True if the iteration that Python ran has left the loop."""
+        flags = [self._state[k] for k in self.variables.exits] if self._state is not None else []
+        if any(map(is_traced, flags)) and self._is_held and is_iterator(self._iterable):
+            held(self._iterable, may_end_early=True)
+        return any(not is_traced(flag) and flag for flag in flags)
 
     def item(self, known: Any) -> Any:
         """Return the element of the iteration: the given one, or that of an iteration that is being recorded."""

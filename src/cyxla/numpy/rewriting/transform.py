@@ -184,12 +184,13 @@ class Transformer(ExpressionTransformer):
         element = build.method(build.name(driver), "item", build.name(item))
         assignment = ast.Assign([node.target], cast(ast.expr, build.located_expr(element, node.target)))
         start = build.located(self._assignment(assignment), node.target)
-        iterable = self.visit(node.iter)
-        stored = self._stored(node.body)
+        is_held = not isinstance(node.iter, ast.Call)
+        iterable = self.iterable(node.iter)
+        stored, facts = self._stored(node.body), self._facts(node, names, live_at_head - targets, live_after)
         self._mark_appends(node, driver)
         made = self._loop(
             node, driver, item, names, live_at_head - targets, stored,
-            build.hook("loop", iterable, *self._facts(node, names, live_at_head - targets, live_after)),
+            build.hook("loop", iterable, build.constant(is_held), *facts),
             [*start, *self._block(node.body)],
         )  # fmt: skip
         return build.located(made, node)

@@ -1,0 +1,217 @@
+"""Loops that end early, iterators that they leave behind, and functions that read variables of loops later."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import cyxla
+
+# ruff: noqa: B007, B023 - what these functions do is what is tested
+
+
+def target_after_break(x):
+    for i in range(len(x)):
+        if x[i] > 2:
+            break
+    return i
+
+
+def target_after_break_or_else(x):
+    for i in range(len(x)):
+        if x[i] > 2:
+            break
+    else:
+        i = -1
+    return i
+
+
+def targets_after_break(x):
+    for i, (a, b) in enumerate(zip(x, x[1:])):  # noqa: B905, RUF007
+        if a > b:
+            break
+    return i, a, b
+
+
+def nested_breaks(x):
+    for i in range(6):
+        for j in range(6):
+            if x[i] * x[j] > 4:
+                break
+        else:
+            continue
+        break
+    return i, j
+
+
+def target_of_an_attribute(x):
+    class Counter:
+        pass
+
+    counter = Counter()
+    for counter.i in range(4):
+        if x[counter.i] > 2:
+            break
+    return counter.i
+
+
+def break_of_many_iterations(x):
+    for i in range(60):
+        if x[i % 6] > 2:
+            break
+    return i
+
+
+def functions_of_a_loop(x):
+    functions = []
+    for k in range(4):
+        functions.append(lambda v: v * k)
+    return sum(f(x) for f in functions)
+
+
+def functions_of_a_comprehension(x):
+    functions = [lambda v: v * k for k in range(4)]
+    return sum(f(x) for f in functions)
+
+
+def functions_with_defaults(x):
+    functions = [lambda v, k=k: v * k for k in range(40)]
+    return sum(f(x) for f in functions)
+
+
+def generators_of_a_comprehension(x):
+    generators = [(v * k for v in x) for k in range(3)]
+    return [sum(g) for g in generators]
+
+
+def sums_of_a_comprehension(x):
+    return [sum(v * k for v in x) for k in range(30)]
+
+
+def known_break_of_an_iterator(x):
+    values = iter([1, 2, 3, 4])
+    for v in values:
+        if v == 2:
+            break
+    return list(values), x
+
+
+def known_break_of_a_generator(x):
+    made = []
+
+    def numbers():
+        for k in range(5):
+            made.append(k)
+            yield k
+
+    for k in numbers():
+        if k == 2:
+            break
+    return made, x
+
+
+def iterator_in_a_loop(x):
+    values, total = iter(x), x[0] * 0
+    for i in range(40):
+        for v in values:
+            total = total + v * i
+    return total
+
+
+COMPILED = [
+    target_after_break,
+    target_after_break_or_else,
+    targets_after_break,
+    nested_breaks,
+    target_of_an_attribute,
+    break_of_many_iterations,
+    functions_of_a_loop,
+    functions_of_a_comprehension,
+    functions_with_defaults,
+    generators_of_a_comprehension,
+    sums_of_a_comprehension,
+    known_break_of_an_iterator,
+    known_break_of_a_generator,
+    iterator_in_a_loop,
+]
+
+
+def break_of_an_iterator(x):
+    values = iter(x)
+    for v in values:
+        if v > 2:
+            break
+    return list(values)
+
+
+def break_of_a_generator(x):
+    made = []
+
+    def elements():
+        for k in range(5):
+            made.append(k)
+            yield x[k]
+
+    for v in elements():
+        if v > 2:
+            break
+    return made
+
+
+def break_of_enumerate(x):
+    values = enumerate(x)
+    for _, v in values:
+        if v > 2:
+            break
+    return [i for i, _ in values]
+
+
+def zip_twice(x):
+    pairs = zip(x, x, strict=False)
+    first = [a * b for a, b in pairs]
+    return first, [a * b for a, b in pairs]
+
+
+def next_in_a_branch(x):
+    values = iter(x)
+    for v in values:
+        if v > 1:
+            next(values, None)
+    return v
+
+
+def any_of_an_iterator(x):
+    values = iter(x)
+    return any(v > 2 for v in values), list(values)
+
+
+PLAIN = [
+    break_of_an_iterator,
+    break_of_a_generator,
+    break_of_enumerate,
+    zip_twice,
+    next_in_a_branch,
+    any_of_an_iterator,
+]
+ARRAYS = [np.array([0.5, 1.5, 2.5, 0.25, 3.5, 1.0]), np.array([4.0, 3.0, 2.0, 1.0, 0.0, -1.0]), np.ones(6)]
+
+
+def _check(function, compiled):
+    for x in (*ARRAYS, ARRAYS[0]):
+        got, want = compiled(x.copy()), function(x.copy())
+        assert type(got) is type(want)
+        for g, w in zip(*[v if isinstance(v, (list, tuple)) else [v] for v in (got, want)], strict=True):
+            np.testing.assert_array_equal(g, w)
+
+
+@pytest.mark.parametrize("function", COMPILED)
+def test_compiled(function):
+    _check(function, cyxla.jit(function, platform="interpreter", fallback="error"))
+
+
+@pytest.mark.parametrize("function", PLAIN)
+def test_states_of_iterators_that_depend_on_the_run_are_numpys(function):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _check(function, cyxla.jit(function, platform="interpreter", fallback="numpy"))
+    assert any("an iterator" in str(w.message) for w in caught)

@@ -13,6 +13,7 @@ from cyxla.numpy.rewriting.scopes import NameOrigins, Origin, is_called
 GENERATORS = (ast.Yield, ast.YieldFrom, ast.Await)
 _IDENTITY = (ast.Is, ast.IsNot)
 _MEMBERSHIP = {ast.In: "contains", ast.NotIn: "lacks"}
+_HOLDERS = (ast.Name, ast.Attribute, ast.Subscript)  # expressions of which something may hold the value
 _TAKING_ALL = (sum, max, min, list, tuple, sorted)
 _TESTS_OF_PYTHON = ("isinstance", "issubclass", "callable", "hasattr")
 
@@ -106,16 +107,13 @@ class ExpressionTransformer(ast.NodeTransformer):
         """Mark iterators that functions of Python advance by some elements."""
         if not arguments or not isinstance(function, ast.Name) or self.scope.origin(function.id) is Origin.OWN:
             return arguments
-        first, *others = arguments
-        value = self.scope.value(function.id)
-        if value is next and isinstance(first, (ast.Name, ast.Attribute, ast.Subscript)):
-            return [build.located_expr(build.hook("held", first), first), *others]
+        first, value = arguments[0], self.scope.value(function.id)
+        if value is next and isinstance(first, _HOLDERS):
+            return [_held(first), *arguments[1:]]
         if (value is any or value is all) and isinstance(first, ast.GeneratorExp):
             generator = first.generators[0]
-            if isinstance(generator.iter, (ast.Name, ast.Attribute, ast.Subscript)):
-                generator.iter = build.located_expr(
-                    build.hook("held", generator.iter, build.constant(True)), generator.iter
-                )
+            if isinstance(generator.iter, _HOLDERS):
+                generator.iter = _held(generator.iter, build.constant(True))
         return arguments
 
     def _argument(self, node: ast.expr) -> ast.expr:
@@ -151,13 +149,10 @@ class ExpressionTransformer(ast.NodeTransformer):
             value = getattr(value, attribute, None)
         return is_called(value, self.scope.package)
 
-    def iterable(self, node: ast.expr, *, may_end_early: bool = False) -> ast.expr:
+    def iterable(self, node: ast.expr) -> ast.expr:
         """Transform a value that is iterated over."""
         made = cast(ast.expr, self.visit(node))
-        if not isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
-            return made
-        facts = [build.constant(True)] if may_end_early else []
-        return build.located_expr(build.hook("held", made, *facts), node)
+        return _held(made) if isinstance(node, _HOLDERS) else made
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
         """Transform a `for` of a comprehension that stays one."""
@@ -288,6 +283,11 @@ def _attributes(node: ast.expr) -> list[str]:
         found.append(node.attr)
         node = node.value
     return found[::-1]
+
+
+def _held(node: ast.expr, *facts: ast.expr) -> ast.expr:
+    """Return a value that may be an iterator, checked as `iterables.held` does."""
+    return cast(ast.expr, build.located_expr(build.hook("held", node, *facts), node))
 
 
 def _place_behind(new: ast.expr, node: ast.expr) -> None:

@@ -148,9 +148,7 @@ class _Remover:
             test = build.all_of([*[build.not_(build.name(f)) for f in exits], s.test])
             s.test = cast(ast.expr, build.located_expr(test, s.test))
         elif exits:
-            s.target, bind = _bound_later(cast(ast.For, s), f"_cyxla_target_{number}")
-            unless = ast.If(build.not_(build.any_of([build.name(f) for f in exits])), [bind, *s.body], [])
-            s.body = build.located([unless], s.body[0])
+            _guard(cast(ast.For, s), exits, f"_cyxla_target_{number}")
         self._add_else(s, made, exits)
         return made
 
@@ -190,9 +188,11 @@ class _Remover:
         return made
 
 
-def _bound_later(s: ast.For, name: str) -> tuple[ast.expr, ast.stmt]:
-    """Return a target for a loop, and the statement that binds its own one, for iterations that are made."""
-    return ast.Name(name, ast.Store()), ast.Assign([s.target], build.name(name))
+def _guard(s: ast.For, flags: Sequence[str], target: str) -> None:
+    """Make iterations behind the last one do nothing: its targets keep their values."""
+    bind = ast.Assign([s.target], build.name(target))
+    unless = ast.If(build.not_(build.any_of([build.name(f) for f in flags])), [bind, *s.body], [])
+    s.target, s.body = ast.Name(target, ast.Store()), build.located([unless], s.body[0])
 
 
 def _is_endless(s: ast.stmt) -> bool:

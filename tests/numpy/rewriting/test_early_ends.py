@@ -118,6 +118,35 @@ def iterator_in_a_loop(x):
     return total
 
 
+def condition_that_binds_and_else(x):
+    n = 0
+    while (n := n + 1) < 10 and x[n % 6] < 3:
+        pass
+    else:
+        n += 100
+    return n
+
+
+def condition_that_binds_an_element(x):
+    n = 0
+    while (v := x[n]) < 3 and n < 5:
+        n += 1
+    return n, v
+
+
+def condition_that_binds_an_array(x):
+    while (x := x / 2).sum() > 1:
+        pass
+    return x
+
+
+def condition_that_counts_down(x):
+    n = 40
+    while (n := n - 1) and x[n % 6] < 3:
+        pass
+    return n
+
+
 COMPILED = [
     target_after_break,
     target_after_break_or_else,
@@ -133,6 +162,10 @@ COMPILED = [
     known_break_of_an_iterator,
     known_break_of_a_generator,
     iterator_in_a_loop,
+    condition_that_binds_and_else,
+    condition_that_binds_an_element,
+    condition_that_binds_an_array,
+    condition_that_counts_down,
 ]
 
 
@@ -185,13 +218,25 @@ def any_of_an_iterator(x):
     return any(v > 2 for v in values), list(values)
 
 
+def condition_that_writes(x):
+    def step():
+        x[0] -= 1
+        return x[0]
+
+    while step() > 0:
+        pass
+    return x
+
+
+AN_ITERATOR = "an iterator"
 PLAIN = [
-    break_of_an_iterator,
-    break_of_a_generator,
-    break_of_enumerate,
-    zip_twice,
-    next_in_a_branch,
-    any_of_an_iterator,
+    (break_of_an_iterator, AN_ITERATOR),
+    (break_of_a_generator, AN_ITERATOR),
+    (break_of_enumerate, AN_ITERATOR),
+    (zip_twice, AN_ITERATOR),
+    (next_in_a_branch, AN_ITERATOR),
+    (any_of_an_iterator, AN_ITERATOR),
+    (condition_that_writes, "its condition writes to an array"),
 ]
 ARRAYS = [np.array([0.5, 1.5, 2.5, 0.25, 3.5, 1.0]), np.array([4.0, 3.0, 2.0, 1.0, 0.0, -1.0]), np.ones(6)]
 
@@ -209,9 +254,9 @@ def test_compiled(function):
     _check(function, cyxla.jit(function, platform="interpreter", fallback="error"))
 
 
-@pytest.mark.parametrize("function", PLAIN)
-def test_states_of_iterators_that_depend_on_the_run_are_numpys(function):
+@pytest.mark.parametrize("function, reason", PLAIN)
+def test_states_that_depend_on_the_run_are_numpys(function, reason):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         _check(function, cyxla.jit(function, platform="interpreter", fallback="numpy"))
-    assert any("an iterator" in str(w.message) for w in caught)
+    assert any(reason in str(w.message) for w in caught)

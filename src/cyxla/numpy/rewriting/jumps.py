@@ -16,7 +16,7 @@ from dataclasses import field
 from typing import cast
 
 from cyxla.numpy.rewriting import build
-from cyxla.numpy.rewriting.names import has_own
+from cyxla.numpy.rewriting.names import has_own, own_nodes
 from cyxla.records import dataclass
 
 RETURNED, VALUE = "_cyxla_returned", "_cyxla_value"
@@ -44,6 +44,9 @@ class Block:
 
 def remove_jumps(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     """Return the statements of a function, whose only return is the last statement."""
+    for loop in own_nodes(body):
+        if isinstance(loop, ast.While) and has_own([loop.test], (ast.NamedExpr,)):
+            _move_test(loop)
     if not has_own(body, _JUMPS):
         return list(body)
     if isinstance(body[-1], ast.Return) and not has_own(body[:-1], (ast.Return,)):
@@ -61,6 +64,13 @@ def remove_jumps(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     end = ast.Return(build.hook("returned", flag, build.name(VALUE)))
     statements = [*build.located(start, body[0]), *block.statements, *build.located([end], last)]
     return _with_docstring_first(statements)
+
+
+def _move_test(s: ast.While) -> None:
+    """Move the condition of a loop into its body, as one that binds names which the loop hands over."""
+    leave = ast.If(build.not_(s.test), [*s.orelse, ast.Break()], [])
+    s.body, s.orelse = [*build.located([leave], s.test), *s.body], []
+    s.test = cast(ast.expr, build.located_expr(build.constant(True), s.test))
 
 
 def _with_docstring_first(statements: list[ast.stmt]) -> list[ast.stmt]:

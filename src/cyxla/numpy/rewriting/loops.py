@@ -489,6 +489,8 @@ class WhileLoop(Loop):
     def test(self, value: Any) -> bool:
         """Return True if the body runs, or is recorded."""
         if self.recording is not None:
+            if self.recording.has_written():
+                raise Unsuitable("its condition writes to an array")
             self._tested = truth(value)
             self._failures_of_test = len(require_current().failures)
             return True

@@ -51,7 +51,7 @@ def _add_bound(node: ast.AST, found: set[str]) -> None:
 
 def outer_names(body: Sequence[ast.stmt]) -> Names:
     """Return the names that a function declares as global or nonlocal."""
-    return frozenset(name for s in _own_nodes(body) if isinstance(s, (ast.Global, ast.Nonlocal)) for name in s.names)
+    return frozenset(name for s in own_nodes(body) if isinstance(s, (ast.Global, ast.Nonlocal)) for name in s.names)
 
 
 def captured_names(body: Sequence[ast.stmt]) -> Names:
@@ -67,7 +67,7 @@ def parameter_names(arguments: ast.arguments) -> Names:
     return frozenset(a.arg for a in (*named, *variadic))
 
 
-def _own_nodes(body: Sequence[ast.stmt]) -> Iterable[ast.AST]:
+def own_nodes(body: Sequence[ast.AST]) -> Iterable[ast.AST]:
     """Return the nodes of a body outside of the functions and classes defined in it."""
     pending: list[ast.AST] = list(body)
     while pending:
@@ -77,9 +77,9 @@ def _own_nodes(body: Sequence[ast.stmt]) -> Iterable[ast.AST]:
             pending.extend(ast.iter_child_nodes(node))
 
 
-def has_own(body: Sequence[ast.stmt], kinds: tuple[type[ast.AST], ...]) -> bool:
+def has_own(body: Sequence[ast.AST], kinds: tuple[type[ast.AST], ...]) -> bool:
     """Return True if a body has a node of some classes, outside of the functions defined in it."""
-    return any(isinstance(n, kinds) for n in _own_nodes(body))
+    return any(isinstance(n, kinds) for n in own_nodes(body))
 
 
 def appended_list(statement: ast.stmt) -> str | None:

@@ -198,6 +198,14 @@ class Recording:
 
     # -- after the body
 
+    def has_written(self) -> bool:
+        """Return True if an array of the state, or from outside, was written in this pass so far."""
+        if len(self.part.log.arrays) > len(self.plan.written):
+            return True
+        written = iter(self.plan.written)
+        present = [next(written).root_op if s.variable < 0 else s.parameter._op for s in self.slots]
+        return any(a is not b for a, b in zip(present, self.part.parameters[1:], strict=True))
+
     def finish(self, state: Sequence[Any]) -> bool:
         """Take the values of the variables after an iteration; return True if the pass was the last.
 

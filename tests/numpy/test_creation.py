@@ -356,3 +356,47 @@ def test_lists_of_traced_arrays_are_arrays_to_functions(function):
     x, y = np.array([3.0, 1.0, 2.0]), np.array([1.0, 5.0, 4.0])
     result, wanted = jit(function, platform="interpreter")(x, y), function(x, y)
     np.testing.assert_allclose(result, wanted, rtol=1e-12)
+
+
+MASK = np.array([True, False, True])
+
+
+@pytest.mark.filterwarnings("ignore:'where' used without 'out'")
+@pytest.mark.parametrize("function, want", [
+    (lambda: np.empty(3), [0, 0, 0]),
+    (lambda: np.empty((3,), np.float32, order="F"), [0, 0, 0]),
+    (lambda: np.empty(3, bool), [0, 0, 0]),
+    (lambda: np.empty_like(OUTSIDE), [0, 0, 0]),
+    (lambda: np.empty_like(np.ones((3, 2)).T[0]), [0, 0, 0]),
+    (lambda: np.ndarray((3,)), [0, 0, 0]),
+    (lambda: np.pad(np.ones(1), 1, mode="empty"), [0, 1, 0]),
+    (lambda: np.pad(OUTSIDE[1:2], 1, "empty"), [0, 1, 0]),
+    (lambda: np.add(OUTSIDE, 2, where=MASK), [2, 0, 4]),
+    (lambda: np.add(np.ones(3), 2, where=MASK), [3, 0, 3]),
+    (lambda: np.add(np.ones(3), 2, where=[True, False, True]), [3, 0, 3]),
+    (lambda: np.add(np.float64(3), OUTSIDE[1], where=False), 0),
+    (lambda: np.divmod(np.full(3, 5.0), 2, where=MASK), ([2, 0, 2], [1, 0, 1])),
+    (lambda: np.divmod(np.full(3, 5.0), 2, np.full(3, 8.0), None, where=MASK), ([2, 8, 2], [1, 0, 1])),
+    (lambda: np.add(np.ones(3), 2, out=np.full(3, 8.0), where=MASK), [3, 8, 3]),
+    (lambda: np.add.outer(OUTSIDE, OUTSIDE, where=MASK)[1], [1, 0, 3]),
+    (lambda: np.add.reduce(np.ones((2, 3)), where=MASK), [2, 0, 2]),
+    (lambda: np.clip(OUTSIDE, 5, 7, where=MASK), [5, 0, 5]),
+    (lambda: np.ones(3).clip(5, 7, where=MASK), [5, 0, 5]),
+])  # fmt: skip
+def test_elements_that_numpy_leaves_uninitialised_are_zeros(function, want):
+    def traced(x):
+        results = function()
+        return [
+            np.asarray(r) + 0 * x[0].astype(np.float32) for r in (results if isinstance(results, tuple) else (results,))
+        ]
+
+    stale = [np.full(n, 9.0) for n in (1, 2, 3, 9) for _ in range(20)]
+    del stale  # NumPy takes the memory of new small arrays from what it keeps of these
+    for got, expected in zip(
+        jit(traced, platform="interpreter")(np.ones(3)), want if isinstance(want, tuple) else (want,), strict=True
+    ):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_arrays_of_objects_hold_none_where_they_are_new():
+    assert jit(lambda x: (x, np.empty(2, object)[0] is None))(np.ones(1))[1]

@@ -121,8 +121,9 @@ def of_signature(
 def signature_config(model: SavedModel, name: str, shapes: Mapping[str, Sequence[int]]) -> Config:
     """Return the config of a signature."""
     signature = model.signatures[name]
-    for key in shapes.keys() - signature.inputs.keys():
-        raise InvalidArgumentError(f"signature {name!r} has no input {key!r}")
+    for key in shapes:
+        if key not in signature.inputs:
+            raise InvalidArgumentError(f"signature {name!r} has no input {key!r}")
     feeds = [
         Feed(TensorId.of(tensor), _sizes(model.graph.tensor(tensor), shapes.get(key)), key)
         for key, tensor in signature.inputs.items()

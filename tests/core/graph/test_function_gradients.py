@@ -7,7 +7,9 @@ from cyxla import Graph, Session, gradients
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.attr_value import AttrValue, NameAttrList
 from cyxla.core.framework.node_def import NodeDef
+from cyxla.core.framework.types import DataType
 from cyxla.core.graph.function_body import graph_to_function
+from cyxla.core.graph.function_gradients import symbolic_gradient
 from cyxla.errors import NotFoundError, UnimplementedError
 
 X = np.array([0.5, -1.5, 2.0])
@@ -255,6 +257,16 @@ def test_symbolic_gradient_of_a_function():
     np.testing.assert_allclose(found[0], np.cos(X) * (X + 3) * (X - 1))
     np.testing.assert_allclose(found[1], np.sin(X) * (X - 1))
     assert found[2] == 0
+
+
+@pytest.mark.parametrize("attrs, digest", [
+    ({}, "fa987dbb9efec39c"),
+    ({"T": AttrValue("type", DataType.DT_DOUBLE), "n": AttrValue("int", 3)}, "2f7c09af866691ce"),
+])  # fmt: skip
+def test_the_name_of_a_symbolic_gradient_is_the_same_in_every_process(attrs, digest):
+    graph = Graph()
+    add_function(graph, "f", lambda x: x * x, V)
+    assert symbolic_gradient(NameAttrList("f", attrs), graph.library).name == f"f_symbolic_gradient_{digest}"
 
 
 def test_symbolic_gradient_that_is_given():

@@ -1,6 +1,7 @@
 """Equal programs give equal C, whatever the hash seed; equal calls give equal bits, whatever the threads."""
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -35,6 +36,19 @@ def test_equal_c_under_two_hash_seeds(path):
     }  # fmt: skip
     assert len(digests) == 1
     assert len(digests.pop().strip()) == len(hashlib.sha256().hexdigest())
+
+
+def test_functions_give_equal_hlo_and_c_in_every_process():
+    first, second = (
+        subprocess.Popen(
+            [sys.executable, "-m", "support.repeatable_programs", seed], cwd=Path(__file__).parents[2],
+            env={**os.environ, "PYTHONHASHSEED": seed}, stdout=subprocess.PIPE, text=True,
+        )
+        for seed in ("1", "2")
+    )  # fmt: skip
+    texts = [json.loads(process.communicate(timeout=300)[0]) for process in (first, second)]
+    assert len(texts[0]) > 5
+    assert texts[0] == texts[1]
 
 
 def test_c_does_not_depend_on_names():

@@ -17,6 +17,7 @@ from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.attr_value import AttrValue, NameAttrList
 from cyxla.core.framework.function import FunctionDef, FunctionLibraryDefinition
 from cyxla.core.framework.gradient import gradient
+from cyxla.core.framework.protos.attrs import func_to_proto
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.function_body import FunctionBody, graph_to_function, instantiate
@@ -24,6 +25,7 @@ from cyxla.core.graph.gradient_values import gradient_type, is_continuous, zeros
 from cyxla.core.graph.gradients import gradients
 from cyxla.core.graph.graph import Graph, Node, Tensor
 from cyxla.errors import NotFoundError, UnimplementedError
+from cyxla.hashing import blake2b
 
 _VARIANT, _RESOURCE = DataType.DT_VARIANT, DataType.DT_RESOURCE
 
@@ -173,8 +175,8 @@ def symbolic_gradient(function: NameAttrList, library: FunctionLibraryDefinition
     registered = library.gradient_of(function.name)
     if registered:
         return NameAttrList(registered, function.attrs)
-    digest = hash(frozenset(function.attrs.items())) & 0xFFFFFFFF
-    name = f"{function.name}_symbolic_gradient_{digest:08x}"
+    digest = blake2b(func_to_proto(function).SerializeToString(deterministic=True), digest_size=8).hexdigest()
+    name = f"{function.name}_symbolic_gradient_{digest}"
     if library.find(name) is None:
         definition = library.find(function.name)
         if definition is None:

@@ -48,12 +48,14 @@ class Signature:
             An input is missing or unknown, or has the wrong type or shape.
         """
         inputs = {**self._defaults, **feeds}
-        for key in self.inputs.keys() - inputs.keys():
-            raise InvalidArgumentError(f"signature '{self.name}' needs the input '{key}'", hint=f"pass {key}=...")
-        for key in inputs.keys() - self.inputs.keys():
-            raise InvalidArgumentError(
-                f"signature '{self.name}' has no input '{key}'", hint=f"its inputs are {', '.join(self.inputs)}"
-            )
+        for key in self.inputs:
+            if key not in inputs:
+                raise InvalidArgumentError(f"signature '{self.name}' needs the input '{key}'", hint=f"pass {key}=...")
+        for key in inputs:
+            if key not in self.inputs:
+                raise InvalidArgumentError(
+                    f"signature '{self.name}' has no input '{key}'", hint=f"its inputs are {', '.join(self.inputs)}"
+                )
         results = self._session.run(list(self.outputs.values()), {self.inputs[k]: v for k, v in inputs.items()})
         return dict(zip(self.outputs, results, strict=True))
 

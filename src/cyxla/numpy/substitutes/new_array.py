@@ -12,6 +12,7 @@ from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.sized_array import SizedArray
 from cyxla.numpy.tracing.traced_array import TracedArray, is_traced
+from cyxla.numpy.tracing.uninitialised import zeros_of
 from cyxla.numpy.tracing.zero_dim import Rank0
 
 _EMPTY: Any = np.empty  # NumPy's own
@@ -45,5 +46,5 @@ def _new_array(
         return np.ndarray(shape, dtype, buffer, offset, strides, order)
     if is_traced(shape):
         return hooks.sized_creation(_EMPTY, (shape, dtype), {})
-    array = np.ndarray(shape, dtype, order=order)
+    array = zeros_of(np.ndarray(shape, dtype, order=order))
     return array if array.dtype.hasobject or array.dtype.kind in "SUMm" else KnownArray(array)

@@ -40,6 +40,7 @@ from cyxla.numpy.tracing.sized_array import SizedArray
 from cyxla.numpy.tracing.stacked_list import StackedList
 from cyxla.numpy.tracing.trace import current, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, require_sizes
+from cyxla.numpy.tracing.uninitialised import initialised
 from cyxla.numpy.tracing.user_frames import refused_by_library, user_line_of
 
 _CONVERSIONS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require", "asarray_chkfinite")
@@ -181,8 +182,9 @@ def _substitute_creation(original: Callable[..., Any]) -> Callable[..., Any]:
             return hooks.sized_creation(original, args, kwargs)
         if original is _full and is_traced(args[1] if len(args) > 1 else kwargs.get("fill_value")):
             return call_function(original, *args, **kwargs)
-        result = original(*args, **kwargs)
-        return _to_known(result, args) if _called_by_user(original) else result
+        if not _called_by_user(original):
+            return original(*args, **kwargs)
+        return _to_known(initialised(original, args, kwargs), args)
 
     return substitute
 
@@ -217,9 +219,9 @@ def _substitute_list_arguments(original: Callable[..., Any]) -> Callable[..., An
     def substitute(*args: Any, **kwargs: Any) -> Any:
         if args and type(args[0]) is list and any(isinstance(a, SizedArray) for a in args[0]):
             args = (tuple(args[0]), *args[1:])  # NumPy dispatches on the arrays of a tuple
-        if not any(map(_is_traced_list, args[:_MAX_LIST_ARGUMENTS])):
-            return original(*args, **kwargs)
-        return original(*_lists_to_arrays(args), **kwargs)
+        if any(map(_is_traced_list, args[:_MAX_LIST_ARGUMENTS])):
+            args = _lists_to_arrays(args)
+        return initialised(original, args, kwargs)
 
     return substitute
 

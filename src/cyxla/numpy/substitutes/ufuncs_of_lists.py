@@ -11,6 +11,7 @@ import numpy as np
 from cyxla.numpy.substitutes.proxy import Proxy
 from cyxla.numpy.tracing.trace import current
 from cyxla.numpy.tracing.traced_array import TracedArray, is_traced
+from cyxla.numpy.tracing.uninitialised import initialised
 from cyxla.numpy.tracing.zero_dim import Rank0
 
 _ARRAY_ARGUMENTS = {
@@ -36,7 +37,7 @@ class UfuncOfLists(Proxy):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the ufunc with lists of traced arrays stacked."""
-        result = self.__wrapped__(*stack_lists(args, self.nin), **kwargs)
+        result = initialised(self.__wrapped__, stack_lists(args, self.nin), kwargs)
         return _mark_as_arrays(result) if kwargs.get("out") is ... else result
 
     def __getattr__(self, name: str) -> Any:
@@ -65,7 +66,7 @@ def _mark_as_arrays(result: Any) -> Any:
 def _accept_lists(method: Callable[..., Any], count: int) -> Callable[..., Any]:
     @wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
-        result = method(*stack_lists(args, count), **kwargs)
+        result = initialised(method, stack_lists(args, count), kwargs)
         return _mark_as_arrays(result) if kwargs.get("out") is ... else result
 
     return call

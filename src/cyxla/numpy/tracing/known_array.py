@@ -16,6 +16,7 @@ from cyxla.numpy.tracing.memory_layout import memory_of
 from cyxla.numpy.tracing.promotion import Dtype
 from cyxla.numpy.tracing.sized_array import SizedArray
 from cyxla.numpy.tracing.traced_array import TracedArray, View, value_of
+from cyxla.numpy.tracing.uninitialised import initialised
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.types import Shape, from_numpy
 from cyxla.xla.hlo.builder import XlaOp
@@ -192,7 +193,9 @@ class KnownArray(TracedArray):
         if known is None:
             return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
         args, kwargs_ = known
-        function = getattr(ufunc, method)
+        if "where" in kwargs_:
+            kwargs_.setdefault("out", None)  # without it NumPy warns of uninitialised elements, and passes no None on
+        function: Any = ufunc if method == "__call__" else getattr(ufunc, method)
         return _compute(function, args, kwargs_, (inputs, kwargs), lambda: function(*inputs, **kwargs))
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
@@ -286,7 +289,7 @@ def _compute(
     arrays = list(_known_arrays(operands))
     try:
         with np.errstate(all="ignore"):
-            result = function(*args, **kwargs)
+            result = initialised(function, args, kwargs)
     except ValueError as error:
         outer = [a for a in arrays if a.known is not None and a.owner is not _trace.current()]
         if "read-only" not in str(error) or not outer:

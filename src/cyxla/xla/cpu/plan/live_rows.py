@@ -62,10 +62,10 @@ class LiveRows:
         for index in leaf_indices(ins.shape):
             self.demand(ins, ALL, index)
 
-    def sizes(self) -> dict[Instruction, None]:
+    def sizes(self) -> set[Instruction]:
         """Return the instructions that compute sizes."""
         found = (s for parts in self.parts.values() for part in parts.values() for s in part.values())
-        return dict.fromkeys(v.instruction for sizes in found for v in sizes)
+        return {v.instruction for sizes in found for v in sizes}
 
 
 def live_rows(computation: Computation, results: Sequence[LiveResult] = ()) -> LiveRows | None:

@@ -71,7 +71,7 @@ def _check_groups(site: Site, label: str) -> tuple[int, ...]:
 def _reduction(site: Site, label: str) -> None:
     if site.attrs.get("use_global_device_ids", False):
         site.require(site.attrs["channel_id"] is not None, "C2", "use_global_device_ids needs a channel_id")
-    comp, dtypes = site.called[0], {s.dtype for s in site.operands}
+    comp, dtypes = site.called[0], dict.fromkeys(s.dtype for s in site.operands)
     parameter_dtypes = [p.shape.dtype for p in comp.parameters]
     results = scalar_function(site, label, comp, parameter_dtypes, "to_apply")
     fits = (

@@ -104,7 +104,7 @@ class PassDump:
 
     def _difference(self, module: HloModule) -> str:
         """Return the instructions that a pass removed, added or gave other operands, where it stated no rule."""
-        now = {ins for c in module.computations.values() for ins in c.instructions}
+        now = dict.fromkeys(ins for c in module.computations.values() for ins in c.instructions)
         removed = [ins for ins in self._last_operands if ins not in now]
         changed = [ins for ins in now if ins in self._last_operands and self._last_operands[ins] != ins.operands]
         added = [ins for ins in now if ins not in self._last_operands]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
 
 from cyxla.records import dataclass
@@ -209,9 +209,9 @@ class _Writer:
         self._write(nest, roots, row_pass.stores, saved)
         return nest
 
-    def _saved_before(self, number: int) -> set[Node]:
-        """Return the values kept by earlier passes."""
-        return {n for n, p in self.passes.saved_in.items() if p < number}
+    def _saved_before(self, number: int) -> dict[Node, None]:
+        """Return the values kept by earlier passes, in the order in which they were chosen."""
+        return dict.fromkeys(n for n, p in self.passes.saved_in.items() if p < number)
 
     def buffer(self, node: Node, row: str = CURRENT) -> str:
         """Return the C of the buffer of a saved value."""
@@ -227,7 +227,7 @@ class _Writer:
     def _by_row_nest(self, levels: list[Level]) -> LoopNest:
         nest = LoopNest(self.passes.body, levels, self.names, scalar=True)
         self._prepare(nest, len(levels))
-        self._write(nest, [s.node for s in self.passes.by_row], self.passes.by_row, set())
+        self._write(nest, [s.node for s in self.passes.by_row], self.passes.by_row, ())
         for s in self.passes.by_row:
             nest.writers[-1].line(f"r{s.slot}[{nest.form(s.form)}] = {scalar.store(s.dtype, nest.text(s.node))};")
         return nest
@@ -237,7 +237,7 @@ class _Writer:
         for node, n in self.passes.result_nodes.items():
             nest.set_external(node, self.results[n], depth)
 
-    def _write(self, nest: LoopNest, roots: list[Node], stores: list[Store], saved: set[Node]) -> None:
+    def _write(self, nest: LoopNest, roots: list[Node], stores: list[Store], saved: Collection[Node]) -> None:
         nodes = reachable(roots, [s.form for s in stores], saved)[0]
         self.loads |= dict.fromkeys(n for n in nodes if isinstance(n, Load) and n not in saved)
         for node in nodes:

@@ -132,6 +132,20 @@ def test_instances_have_all_methods(name):
     assert list(inspect.signature(cls).parameters) == [f.name for f in dataclasses.fields(cls) if f.init]
 
 
+@dataclass
+class Copied:
+    size: int
+
+
+def test_only_the_first_copy_completes_the_class():
+    one = object.__new__(Copied)
+    one.__dict__["size"] = 3
+    assert not is_complete(Copied)
+    assert copy.copy(one) == pickle.loads(pickle.dumps(one)) == Copied(3)
+    assert is_complete(Copied)
+    assert not hasattr(Copied, "__setstate__")
+
+
 def test_values_and_texts():
     assert repr(Frozen(1)) == "Frozen(size=1, name='none', parts=[])"
     assert repr(Plain(1)) == "Plain(size=1, made={}, fixed=7)"

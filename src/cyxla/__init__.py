@@ -8,8 +8,9 @@ turns a program in HLO or StableHLO into an executable that is called with NumPy
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from cyxla.lazy_attributes import lazy_attributes
 
 if TYPE_CHECKING:
     from cyxla import aot, errors, raw_ops
@@ -93,16 +94,7 @@ _MODULES = {
     "special": "cyxla.numpy.functions.scipy_special",
 }  # fmt: skip
 
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        value: Any = import_module(_MODULES[name])
-    elif name in _MODULE_OF_NAME:
-        value = getattr(import_module(_MODULE_OF_NAME[name]), name)
-    else:
-        raise AttributeError(f"module 'cyxla' has no attribute {name!r}")
-    globals()[name] = value
-    return value
+__getattr__ = lazy_attributes(__name__, _MODULE_OF_NAME, _MODULES)
 
 
 def __dir__() -> list[str]:

@@ -46,6 +46,7 @@ def _deferred(cls: Any, options: dict[str, Any]) -> Any:
         with _lock:
             if cls.__dict__["__init__"] is first_init:
                 _complete(cls, **options)
+                del cls.__setstate__  # last: copies in other threads wait for the lock until then
 
     def first_init(self: Any, *args: Any, **kwargs: Any) -> None:
         complete()

@@ -45,7 +45,10 @@ COMPILED = {
     ),
     "bools of floats": (lambda a, b: ((a < b) + (b < 3.0), (a < b) == 1, +(a > b)), 1.0, 2.0),
     "not": (lambda n: (not n, type(not n) is bool, n not in [1, 2], (not n) + 1), 3),
-    "parts of a bool": (lambda a: (a.real, a.imag, a.conjugate(), type(a.real) is int), True),
+    "parts of a number": (
+        lambda n, x: (n.real, n.imag, type(n.imag) is int, type(x.real) is float, type(x.imag) is float), 3, 2.5,
+    ),
+    "parts of a bool": (lambda a: (a.real, a.imag, a.conjugate(), type(a.real) is int, type(a.imag) is int), True),
     "is True": (
         lambda a, b: (a is True, a is not True, False is b, True is a is not False, type(a is True) is bool,
                       2.0 if b is True else 3.0), True, False,

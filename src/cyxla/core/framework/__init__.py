@@ -3,11 +3,11 @@
 The names that authors of ops, kernels and gradients need can be imported from here; each is loaded when first asked.
 """
 
-from importlib import import_module
 from typing import Any
 
 from cyxla.core.framework.declarations.op import op
 from cyxla.core.framework.gradient import gradient  # eagerly: loaded later, the submodule would replace the function
+from cyxla.lazy_attributes import lazy_attributes
 
 __all__ = ["gradient", "op"]
 
@@ -39,15 +39,12 @@ _EXPORTS = {
     "types": ("DataType", "as_data_type"),
     "variable": ("Ref", "Var"),
 }  # fmt: skip
-_MODULE_OF = {name: home for home, names in _EXPORTS.items() for name in names}
+_MODULE_OF = {name: f".{home}" for home, names in _EXPORTS.items() for name in names}
+_import_name = lazy_attributes(__name__, _MODULE_OF)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-    globals()[name] = value  # replaces a submodule of the same name, too
-    return value
+    return _import_name(name)
 
 
 def __dir__() -> list[str]:

@@ -285,14 +285,14 @@ def _attach() -> None:
 
 
 def _component(function: Callable[[Any], Any]) -> Callable[[TracedArray], Any]:
-    """Return the getter of a part of complex numbers; that of a Python number is one, too."""
+    """Return the getter of a part of numbers; that of a Python number is one, too."""
 
     def part(self: TracedArray) -> Any:
-        if self.weak is complex:
-            return TracedArray(value_of(function(self)), float, rank0=Rank0.PYTHON)
-        if python_numbers.kind_of(self) is bool:
-            return TracedArray(value_of(function(python_numbers.without_bool(self))), int, rank0=Rank0.PYTHON)
-        return function(self)
+        number = python_numbers.without_bool(self)
+        result = function(number)
+        if number.weak is None:
+            return result
+        return TracedArray(value_of(result), float if number.weak is complex else number.weak, rank0=Rank0.PYTHON)
 
     return part
 

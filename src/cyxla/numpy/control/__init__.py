@@ -6,8 +6,9 @@ loops and branches that are written in Python need none of them.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from cyxla.lazy_attributes import lazy_attributes
 
 if TYPE_CHECKING:
     from cyxla.numpy.control.cond_and_switch import cond, switch
@@ -20,15 +21,8 @@ __all__ = [
     "associative_scan", "cond", "fori_loop", "hessian", "jacobian", "map", "scan", "switch", "vmap", "while_loop",
 ]  # fmt: skip
 
-_MODULE_OF_NAME = {
-    "associative_scan": "maps", "cond": "cond_and_switch", "fori_loop": "loops", "hessian": "jacobians",
-    "jacobian": "jacobians", "map": "maps", "scan": "loops", "switch": "cond_and_switch", "vmap": "mapped_functions",
-    "while_loop": "loops",
-}  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF_NAME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULE_OF_NAME[name]}"), name)
-    return value
+__getattr__ = lazy_attributes(__name__, {
+    "associative_scan": ".maps", "cond": ".cond_and_switch", "fori_loop": ".loops", "hessian": ".jacobians",
+    "jacobian": ".jacobians", "map": ".maps", "scan": ".loops", "switch": ".cond_and_switch",
+    "vmap": ".mapped_functions", "while_loop": ".loops",
+})  # fmt: skip

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from cyxla.lazy_attributes import lazy_attributes
 
 if TYPE_CHECKING:
     from cyxla.numpy.gradient.api import grad, value_and_grad, vjp
@@ -13,14 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["checkpoint", "composite", "custom_vjp", "grad", "jvp", "stop_gradient", "value_and_grad", "vjp"]
 
-_MODULE_OF_NAME = {
-    "checkpoint": "custom_derivatives", "composite": "composites", "custom_vjp": "custom_derivatives", "grad": "api",
-    "jvp": "forward", "stop_gradient": "custom_derivatives", "value_and_grad": "api", "vjp": "api",
-}  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF_NAME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULE_OF_NAME[name]}"), name)
-    return value
+__getattr__ = lazy_attributes(__name__, {
+    "checkpoint": ".custom_derivatives", "composite": ".composites", "custom_vjp": ".custom_derivatives",
+    "grad": ".api", "jvp": ".forward", "stop_gradient": ".custom_derivatives", "value_and_grad": ".api", "vjp": ".api",
+})  # fmt: skip

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from cyxla.xla.cpu.kernel.groups import is_loopable
-from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.kernel.values import leaves, resolve
 from cyxla.xla.hlo import Computation, Instruction
+from cyxla.xla.passes.engine.rewrite_helpers import any_behind
 from cyxla.xla.passes.simplify.index_ranges import constant
 
-_MAX_FOLLOWED = 200  # instructions behind an update that are inspected
 _REASON = "it reads other elements of the array that it is written to"
 
 
@@ -46,14 +45,12 @@ def updates_from_elsewhere(computation: Computation) -> dict[Instruction, str]:
 
 def _reads_elsewhere(new: Instruction, root: Instruction) -> bool:
     target = resolve(root.operands[0])
-    stack, seen = [new], {new}
-    while stack and len(seen) < _MAX_FOLLOWED:
-        ins = stack.pop()
-        sources: list[Value] = [v for o in ins.operands for v in leaves(o)]
-        if target in sources and not is_updated_box(ins, root):
-            return True
-        inner = [v.instruction for v in sources if v != target and v.instruction not in seen]
-        inner = [i for i in inner if i.operands and is_loopable(i)]
-        seen.update(inner)
-        stack += inner
-    return False
+
+    def reads_elsewhere(ins: Instruction) -> bool:
+        return any(v == target for o in ins.operands for v in leaves(o)) and not is_updated_box(ins, root)
+
+    def followed(ins: Instruction) -> list[Instruction]:
+        inner = [v.instruction for o in ins.operands for v in leaves(o) if v != target]
+        return [i for i in inner if i.operands and is_loopable(i)]
+
+    return any_behind(new, reads_elsewhere, followed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ from cyxla.xla.hlo import Computation, HloModule, Instruction
 from cyxla.xla.passes.engine.observer import replace
 
 Rewrite: TypeAlias = Callable[[Instruction], Instruction | None]
+MAX_FOLLOWED = 200  # instructions that `any_behind` inspects
 
 
 def rewrite_each(module: HloModule, table: Mapping[str, Rewrite]) -> bool:
@@ -35,6 +36,31 @@ def rewrite_in(computation: Computation, table: Mapping[str, Rewrite]) -> bool:
             replace(ins, new, rewrite)
             changed = True
     return changed
+
+
+def any_behind(
+    ins: Instruction, test: Callable[[Instruction], bool], followed: Callable[[Instruction], Iterable[Instruction]]
+) -> bool:
+    """Return whether a test holds for an instruction or one behind it; only the first `MAX_FOLLOWED` are inspected.
+
+    Parameters
+    ----------
+    ins : Instruction
+        Instruction to begin with.
+    test : callable
+        Function from an instruction to a bool.
+    followed : callable
+        Function from an instruction to the ones behind it to go on with.
+    """
+    stack, seen = [ins], {ins}
+    while stack and len(seen) < MAX_FOLLOWED:
+        inspected = stack.pop()
+        if test(inspected):
+            return True
+        behind = [i for i in followed(inspected) if i not in seen]
+        seen.update(behind)
+        stack += behind
+    return False
 
 
 class Writer:

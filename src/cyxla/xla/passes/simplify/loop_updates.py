@@ -22,12 +22,11 @@ from cyxla.types import ElementType
 from cyxla.xla.hlo import OPCODES, Computation, HloModule, Instruction
 from cyxla.xla.hlo.attributes import SliceDim
 from cyxla.xla.passes.engine.pattern import uniform_value
-from cyxla.xla.passes.engine.rewrite_helpers import Writer
+from cyxla.xla.passes.engine.rewrite_helpers import Writer, any_behind
 from cyxla.xla.passes.simplify.index_ranges import IndexRanges, constant
 
 _MAX_ROUNDS = 8
 _MIN_ELEMENTS = 16  # elements of an update that is not computed twice
-_MAX_FOLLOWED = 200  # instructions behind a part that are inspected
 
 
 def run(module: HloModule) -> bool:
@@ -324,15 +323,11 @@ def _reads_around(part: Instruction, target: Instruction, begin: list[int]) -> b
                 return True
             offset += piece.shape.dims[axis]
         return False
-    stack, seen = [part], {part}
-    while stack and len(seen) < _MAX_FOLLOWED:
-        ins = stack.pop()
-        if ins.opcode == "slice" and ins.operands[0] is target and not _is_box(ins, target, begin):
-            return True
-        inner = [o for o in ins.operands if o not in seen] if OPCODES[ins.opcode].elementwise else []
-        seen.update(inner)
-        stack += inner
-    return False
+    return any_behind(
+        part,
+        lambda ins: ins.opcode == "slice" and ins.operands[0] is target and not _is_box(ins, target, begin),
+        lambda ins: ins.operands if OPCODES[ins.opcode].elementwise else (),
+    )
 
 
 def _is_piece(ins: Instruction, target: Instruction, axis: int, start: int) -> bool:

@@ -79,6 +79,13 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("value", [3, 2.5, True, np.float32(3), X])
+def test_numpy_runs_what_returns_the_class_of_a_traced_value(value):
+    f = cyxla.jit(_without_source(lambda x: (x, {"class": x.__class__})))
+    with pytest.warns(FallbackWarning, match="the class of a traced value"):
+        assert f(value)[1] == {"class": type(value)}
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_numpy_runs_what_cannot_be_compiled(name):
     function, *arguments = CASES[name]

@@ -18,6 +18,11 @@ COMPILED = {
     "type of an array": (lambda x: (type(x) is np.ndarray, type(x) == np.ndarray, type(x).__name__), X),  # noqa: E721
     "type of a result": (lambda x: (type(x * 2) is float, type(x > 1) is bool, type(x // 1) in (int, float)), 2.0),
     "class": (lambda x: (x.__class__.__name__, x[0].__class__ is np.float64), X),
+    "class of an integer": (lambda n: n.__class__, 3),
+    "class of a float": (lambda x: x.__class__, 2.5),
+    "class of a bool": (lambda x: x.__class__, True),
+    "class of a scalar": (lambda x: x.__class__, np.float32(3)),
+    "class of an array": (lambda x: x.__class__, X),
     "isinstance": (
         lambda x: (isinstance(x, float), isinstance(x, (int, np.ndarray)), isinstance(x, int | float)), 2.0,
     ),

@@ -472,6 +472,11 @@ def _mark(value: Any, numbers: Mapping[int, int], from_outside: Callable[[Any], 
     found = from_outside(value) or deferred_result(value) or constant_result(value, from_outside)
     if found is not None:
         return found
+    if isinstance(value, type) and issubclass(value, (TracedArray, SizedArray)):
+        raise TraceError(
+            "the function stores or returns the class of a traced value, which code without source has read",
+            hint="read it by type(x) in a function that is defined in a file, and whose source is rewritten",
+        )
     kind = None if isinstance(value, STATIC_TYPES) else kind_of(value)
     if kind is None or kind is SIZED:
         return value

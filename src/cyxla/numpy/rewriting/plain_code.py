@@ -15,7 +15,8 @@ from cyxla.numpy.rewriting.scopes import NameOrigins, Origin
 _LIBRARIES = ("numpy", "scipy", "cyxla")
 _ARRAY_ATTRIBUTES = frozenset(dir(np.ndarray)) | {"at"}
 _FORMATS = frozenset("%{")
-_SUBSTITUTED = frozenset(str(getattr(f, "__name__", "")) for f in SUBSTITUTES) & frozenset(dir(np))
+#: Names in NumPy that a rewritten function reads otherwise.
+_SUBSTITUTED = (frozenset(str(getattr(f, "__name__", "")) for f in SUBSTITUTES) & frozenset(dir(np))) | {"__class__"}
 _STATEMENTS = ("JUMP", "FOR_ITER", "STORE_GLOBAL", "STORE_DEREF", "STORE_ATTR", "DELETE_", "CONTAINS_OP", "UNARY_NOT",
     "FORMAT_", "IS_OP",
 )  # fmt: skip

@@ -398,5 +398,10 @@ def test_elements_that_numpy_leaves_uninitialised_are_zeros(function, want):
         np.testing.assert_array_equal(got, expected)
 
 
+def test_a_border_without_values_takes_none():
+    with pytest.raises(ValueError, match="constant_values"):
+        jit(lambda x: x + np.pad(OUTSIDE, 1, mode="empty", constant_values=3)[:1])(np.ones(1))
+
+
 def test_arrays_of_objects_hold_none_where_they_are_new():
     assert jit(lambda x: (x, np.empty(2, object)[0] is None))(np.ones(1))[1]

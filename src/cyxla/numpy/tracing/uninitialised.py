@@ -55,6 +55,8 @@ def zeros_of(array: Any) -> Any:
 
 def _padded_by_zeros(args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Return the arguments of ``np.pad`` with zeros for a border that is uninitialised."""
+    if "constant_values" in kwargs:  # which NumPy refuses for such a border
+        return args, kwargs
     if kwargs.get("mode") == "empty":
         return args, {**kwargs, "mode": "constant"}
     return ([*args[:2], "constant"], kwargs) if list(args[2:]) == ["empty"] else (args, kwargs)

@@ -24,9 +24,11 @@ namespace py = pybind11;
 
 namespace {
 
+int discard(void *block, std::size_t bytes, std::size_t keep) { return cyxla::block_discard(block, bytes, keep); }
+
 const cyx_runtime kRuntime = {
-    sizeof(cyx_runtime), cyxla::block_acquire, cyxla::block_release, cyxla::parallel_for, cyxla::poll,
-    cyxla::on_main_thread, cyxla::run_watched,
+    sizeof(cyx_runtime),  cyxla::block_acquire, cyxla::block_release,   discard,
+    cyxla::parallel_for, cyxla::poll,          cyxla::on_main_thread, cyxla::run_watched,
 };
 
 std::map<std::string, std::uint64_t> pool_stats() {

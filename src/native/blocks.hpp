@@ -21,6 +21,10 @@ struct BlockStats {
 void *block_acquire(std::size_t bytes) noexcept;
 void block_release(void *block, std::size_t bytes) noexcept;
 
+// Give the pages of a block beyond the first `keep` bytes back to the system, which maps zeros there at the next access.
+// Return false if more than 2 * keep bytes would remain; the block is then as before.
+bool block_discard(void *block, std::size_t bytes, std::size_t keep) noexcept;
+
 // Return free blocks to the system until at most `keep` bytes are free.
 void block_trim(std::size_t keep) noexcept;
 std::size_t block_limit() noexcept;

@@ -24,17 +24,22 @@ namespace py = pybind11;
 
 namespace {
 
+int discard(void *block, std::size_t bytes, std::size_t keep) { return cyxla::block_discard(block, bytes, keep); }
+
 const cyx_runtime kRuntime = {
-    sizeof(cyx_runtime), cyxla::block_acquire, cyxla::block_release, cyxla::parallel_for, cyxla::poll,
-    cyxla::on_main_thread, cyxla::run_watched,
+    sizeof(cyx_runtime), cyxla::block_acquire, cyxla::block_release,  discard,
+    cyxla::parallel_for, cyxla::poll,          cyxla::on_main_thread, cyxla::run_watched,
 };
 
 std::map<std::string, std::uint64_t> pool_stats() {
   const cyxla::BlockStats stats = cyxla::block_stats();
   return {
-      {"in_use_bytes", stats.in_use_bytes}, {"in_use_blocks", stats.in_use_blocks},
-      {"held_bytes", stats.held_bytes},     {"held_blocks", stats.held_blocks},
-      {"hits", stats.hits},                 {"misses", stats.misses},
+      {"in_use_bytes", stats.in_use_bytes},
+      {"in_use_blocks", stats.in_use_blocks},
+      {"held_bytes", stats.held_bytes},
+      {"held_blocks", stats.held_blocks},
+      {"hits", stats.hits},
+      {"misses", stats.misses},
       {"limit", cyxla::block_limit()},
   };
 }

@@ -23,6 +23,7 @@ typedef struct {
   /* 64-byte aligned memory, or NULL; it is released with the same number of bytes. */
   void *(*acquire)(size_t bytes);
   void (*release)(void *block, size_t bytes);
+  int (*discard)(void *block, size_t bytes, size_t keep); /* see `block_discard` in blocks.hpp */
   cyx_status (*parallel_for)(const cyx_ctx *ctx, cyx_kernel kernel, void *const *bufs, int64_t tasks);
   cyx_status (*poll)(const cyx_ctx *ctx);
   int (*on_main_thread)(void);

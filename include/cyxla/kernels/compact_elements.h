@@ -22,6 +22,7 @@ typedef uint64_t PACK_ITEM __attribute__((aligned(1), may_alias));
 typedef uint64_t PACK_ITEM __attribute__((vector_size(16), aligned(1), may_alias));
 #endif
 
+#define PACK_ARGUMENTS in
 #if PACK_INDICES
 #define PACK_LOAD(i) ((void)in, (PACK_ITEM)(i))
 #else
@@ -73,11 +74,14 @@ static inline int64_t PACK(word)(const PACK_ITEM *in, int64_t first, uint64_t wo
 }
 #elif defined(__AVX2__) && !defined(__clang__) && PACK_BYTES < 16
 #define PACK_TABLE
+#undef PACK_ARGUMENTS
+#define PACK_ARGUMENTS in, table
 typedef char PACK(bytes) __attribute__((vector_size(16)));
 typedef char PACK(bytes_at) __attribute__((vector_size(16), aligned(1), may_alias));
 typedef int PACK(ints) __attribute__((vector_size(32)));
 typedef int PACK(ints_at) __attribute__((vector_size(32), aligned(1), may_alias));
 typedef long long PACK(pair) __attribute__((vector_size(16)));
+typedef int PACK(quad) __attribute__((vector_size(16)));
 typedef long long PACK(longs) __attribute__((vector_size(32)));
 typedef long long PACK(longs_at) __attribute__((vector_size(32), aligned(1), may_alias));
 
@@ -90,38 +94,58 @@ static inline void PACK(fill)(uint64_t *table) {
   }
 }
 
-/* Store the selected ones of the eight elements from `i` on at `out`, where eight have room. */
-static inline void PACK(eight)(const PACK_ITEM *in, int64_t i, const uint64_t *table, uint8_t mask, PACK_ITEM *out) {
+/* Store the selected ones of the eight elements from `first + k` on at `out`, where eight have room. */
+static inline void PACK(eight)(const PACK_ITEM *in, int64_t first, int k, const uint64_t *table, uint8_t mask,
+                               PACK_ITEM *out) {
   const PACK(bytes) order = (PACK(bytes))(PACK(pair)){(long long)table[mask], 0};
   (void)in, (void)order;
 #if PACK_INDICES && PACK_BYTES == 4
-  *(PACK(ints_at) *)out = (PACK(ints))__builtin_ia32_pmovzxbd256(order) + (int)i;
+  /* Sums of vectors: one of numbers would be moved to a vector for each `k`. */
+  const PACK(ints) from = ((PACK(ints)){0} + (int)first) + ((PACK(ints)){0} + k);
+  *(PACK(ints_at) *)out = (PACK(ints))__builtin_ia32_pmovzxbd256(order) + from;
 #elif PACK_INDICES
-  const PACK(bytes) rest = (PACK(bytes))(PACK(pair)){(long long)(table[mask] >> 32), 0};
-  *(PACK(longs_at) *)out = (PACK(longs))__builtin_ia32_pmovzxbq256(order) + (long long)i;
-  *(PACK(longs_at) *)(out + 4) = (PACK(longs))__builtin_ia32_pmovzxbq256(rest) + (long long)i;
+  const PACK(longs) from = ((PACK(longs)){0} + (long long)first) + ((PACK(longs)){0} + (long long)k);
+  for (int half = 0; half < 2; ++half) {
+    int numbers;
+    __builtin_memcpy(&numbers, (const char *)(table + mask) + 4 * half, sizeof numbers);
+    const PACK(bytes) bytes = (PACK(bytes))(PACK(quad)){numbers, 0, 0, 0};
+    *(PACK(longs_at) *)(out + 4 * half) = (PACK(longs))__builtin_ia32_pmovzxbq256(bytes) + from;
+  }
 #elif PACK_BYTES == 1
   long long v;
-  __builtin_memcpy(&v, in + i, sizeof v);
+  __builtin_memcpy(&v, in + first + k, sizeof v);
   const PACK(pair) packed = (PACK(pair))__builtin_ia32_pshufb128((PACK(bytes))(PACK(pair)){v, 0}, order);
   __builtin_memcpy(out, &packed, sizeof v);
 #elif PACK_BYTES == 2
   const PACK(bytes) low = order + order, high = low + 1;
   const PACK(bytes) halves = __builtin_ia32_punpcklbw128(low, high);
-  *(PACK(bytes_at) *)out = __builtin_ia32_pshufb128(*(const PACK(bytes_at) *)(in + i), halves);
+  *(PACK(bytes_at) *)out = __builtin_ia32_pshufb128(*(const PACK(bytes_at) *)(in + first + k), halves);
 #elif PACK_BYTES == 4
   const PACK(ints) lanes = (PACK(ints))__builtin_ia32_pmovzxbd256(order);
-  *(PACK(ints_at) *)out = __builtin_ia32_permvarsi256(*(const PACK(ints_at) *)(in + i), lanes);
+  *(PACK(ints_at) *)out = __builtin_ia32_permvarsi256(*(const PACK(ints_at) *)(in + first + k), lanes);
 #else
-  const int first = mask & 15, second = mask >> 4;
+  const int low = mask & 15, high = mask >> 4;
   for (int half = 0; half < 2; ++half) {
-    const PACK(bytes) numbers = (PACK(bytes))(PACK(pair)){(long long)table[half ? second : first], 0};
+    const PACK(bytes) numbers = (PACK(bytes))(PACK(pair)){(long long)table[half ? high : low], 0};
     const PACK(longs) twice = (PACK(longs))__builtin_ia32_pmovzxbq256(numbers) * 2;
     const PACK(ints) lanes = (PACK(ints))(twice | twice << 32 | 1ll << 32);
-    *(PACK(ints_at) *)(out + half * __builtin_popcount((unsigned)first)) =
-        __builtin_ia32_permvarsi256(*(const PACK(ints_at) *)(in + i + 4 * half), lanes);
+    *(PACK(ints_at) *)(out + half * __builtin_popcount((unsigned)low)) =
+        __builtin_ia32_permvarsi256(*(const PACK(ints_at) *)(in + first + k + 4 * half), lanes);
   }
 #endif
+}
+
+/* Store the selected elements of a word at `out`, where 64 have room; return their number. */
+static inline int64_t PACK(word)(const PACK_ITEM *in, const uint64_t *table, int64_t first, uint64_t word,
+                                 PACK_ITEM *out) {
+  int64_t at = 0;
+#pragma GCC unroll 8
+  for (int k = 0; k < 64; k += 8) {
+    const uint8_t mask = (uint8_t)(word >> k);
+    PACK(eight)(in, first, k, table, mask, out + at);
+    at += __builtin_popcount(mask);
+  }
+  return at;
 }
 #else
 /* Store the selected elements of a word at `out`, where 64 have room; return their number. Every element is stored,
@@ -142,21 +166,15 @@ static void PACK(pack)(const void *from, const uint64_t *words, int64_t w, int64
   const PACK_ITEM *const in = from;
   PACK_ITEM *const out = to;
   int64_t at = 0;
-  /* 64 more elements follow, so the word is whole and `out` has room for it. */
 #if defined(PACK_TABLE)
   uint64_t table[256];
   if (count >= 64) PACK(fill)(table);
-  for (; count - at >= 64; ++w)
-    for (int k = 0; words[w] >> k; k += 8) {
-      const uint8_t mask = (uint8_t)(words[w] >> k);
-      PACK(eight)(in, w * 64 + k, table, mask, out + at);
-      at += __builtin_popcount(mask);
-      if (k == 56) break;
-    }
-#else
-  for (; count - at >= 64; ++w)
-    if (words[w]) at += PACK(word)(in, w * 64, words[w], out + at);
 #endif
+  /* 64 more elements follow, so the word is whole and `out` has room for it. */
+  for (; count - at >= 64; ++w) {
+    const uint64_t word = words[w];
+    if (word) at += PACK(word)(PACK_ARGUMENTS, w * 64, word, out + at);
+  }
   for (; at < count; ++w)
     for (uint64_t bits = words[w]; bits; bits &= bits - 1) out[at++] = PACK_LOAD(w * 64 + __builtin_ctzll(bits));
 }
@@ -166,6 +184,7 @@ static void PACK(pack)(const void *from, const uint64_t *words, int64_t w, int64
 #undef PACK_INDICES
 #undef PACK_LOAD
 #undef PACK_TABLE
+#undef PACK_ARGUMENTS
 #undef PACK_LANES
 #undef PACK_LANE
 #undef PACK_MASK

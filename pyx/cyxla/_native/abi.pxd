@@ -39,6 +39,7 @@ cdef extern from "runtime.h":
         uint32_t size
         void *(*acquire)(size_t) noexcept nogil
         void (*release)(void *, size_t) noexcept nogil
+        int (*discard)(void *, size_t, size_t) noexcept nogil
         cyx_status (*parallel_for)(const cyx_ctx *, cyx_kernel, void *const *, int64_t) noexcept nogil
         cyx_status (*poll)(const cyx_ctx *) noexcept nogil
         int (*on_main_thread)() noexcept nogil

@@ -20,6 +20,7 @@ cdef extern from "numpy/arrayobject.h":
     npy_intp *PyArray_DIMS(PyArrayObject *) nogil
     npy_intp *PyArray_STRIDES(PyArrayObject *) nogil
     void *PyArray_DATA(PyArrayObject *) nogil
+    PyObject *PyArray_BASE(PyArrayObject *) nogil
     npy_intp PyArray_NBYTES(PyArrayObject *) nogil
     bint PyArray_IS_C_CONTIGUOUS(PyArrayObject *) nogil
     bint PyArray_ISNOTSWAPPED(PyArrayObject *) nogil

@@ -22,7 +22,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from cyxla._native.arrays cimport *
-from cyxla._native.launch cimport Program, Spec, matches, new_array
+from cyxla._native.launch cimport Program, Spec, first_rows, matches, new_array
 
 from cyxla._native import arguments
 
@@ -209,8 +209,9 @@ cdef class Compiled:
         Executable that takes the arrays and numbers among the arguments, and returns one array or a tuple.
     plan : tuple
         Structure of the container of results: ``(0,)`` is a leaf, ``(1, parts)`` a tuple, ``(2, parts)`` a list,
-        ``(3, keys, parts)`` a dict, ``(4,)`` is None, ``(5, build, key, parts)`` anything else, and ``(6, k)`` input k
-        itself, or a leaf, which are numbered after the inputs.
+        ``(3, keys, parts)`` a dict, ``(4,)`` is None, ``(5, build, key, parts)`` anything else, ``(6, k)`` input k
+        itself, or a leaf, which are numbered after the inputs, and ``(7, build, dimensions, parts)`` an array and its
+        sizes at run time in some dimensions.
     fails : bool
         True if the last result is a failure code, s64[2].
     rank0 : bytes
@@ -451,7 +452,7 @@ cdef class Compiled:
         if self.passes_arguments:
             arguments = [<object> passed[k] for k in range(program.n_inputs)]
             arguments += leaves
-        return build(self.plan, iter(leaves), arguments)
+        return build_result(self.plan, iter(leaves), arguments, True)
 
     cdef object unbox(self, void *cell, const Spec *spec, Py_ssize_t k):
         """Return result `k`, of rank 0, as the type that NumPy returns."""
@@ -522,20 +523,39 @@ cdef bint bounds(PyArrayObject *array, char **begin, char **end) noexcept:
 
 def build(tuple plan, leaves, list arguments=None):
     """Build the container of results from an iterator of leaves and the inputs; see `plan` of `Compiled`."""
+    return build_result(plan, leaves, arguments, False)
+
+
+cdef object build_result(tuple plan, leaves, list arguments, bint owned):
+    """Build the container of results; nobody else has the leaves if they are owned."""
     cdef int kind = plan[0]
     if kind == 0:
         return next(leaves)
     if kind == 1:
-        return tuple([build(part, leaves, arguments) for part in plan[1]])
+        return tuple([build_result(part, leaves, arguments, owned) for part in plan[1]])
     if kind == 2:
-        return [build(part, leaves, arguments) for part in plan[1]]
+        return [build_result(part, leaves, arguments, owned) for part in plan[1]]
     if kind == 3:
-        return {key: build(part, leaves, arguments) for key, part in zip(plan[1], plan[2])}
+        return {key: build_result(part, leaves, arguments, owned) for key, part in zip(plan[1], plan[2])}
     if kind == 4:
         return None
     if kind == 6:
         return arguments[plan[1]]
-    return plan[1](plan[2], [build(part, leaves, arguments) for part in plan[3]])
+    cdef list parts = [build_result(part, leaves, arguments, owned) for part in plan[3]]
+    if kind == 7:
+        array = sized(plan, parts, owned)
+        if array is not None:
+            return array
+    return plan[1](plan[2], parts)
+
+
+cdef object sized(tuple plan, list parts, bint owned):
+    """Return an array of a size that the program computed; None if that is not the size of the first dimension."""
+    cdef object data = parts[0]
+    cdef tuple dimensions = plan[2]
+    if len(dimensions) != 1 or dimensions[0] != 0 or not PyArray_CheckExact(<PyObject *> data):
+        return None
+    return first_rows(data, parts[1], owned and (<tuple> plan[3])[0][0] == 0)
 
 
 cdef bint write_number(char *cell, PyObject *value, const Spec *spec) noexcept:

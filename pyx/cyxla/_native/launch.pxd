@@ -18,6 +18,7 @@ cdef struct Spec:
 
 cdef bint matches(PyObject *value, const Spec *spec) noexcept
 cdef object new_array(const Spec *spec)
+cdef object first_rows(object array, npy_intp rows, bint owned)
 
 
 cdef class Program:

@@ -48,6 +48,7 @@ cdef size_t LARGE_BYTES = memory.LARGE
 cdef object require_memory = memory.require
 
 cdef enum:
+    MAX_DIMENSIONS = 64  # dimensions of a NumPy array, at most
     MAX_STACK_BUFFERS = 64  # programs with more buffers take memory of the pool for the pointers
 
 
@@ -176,12 +177,62 @@ cdef object new_array(const Spec *spec):
         arguments.out_of_memory(spec.bytes)
     block.bytes = spec.bytes
     Py_INCREF(<object> spec.descr)
+    return array_over(block, spec)
+
+
+cdef object array_over(Block block, const Spec *spec):
+    """Return an array over the memory of a block."""
     array = PyArray_NewFromDescr(
         &PyArray_Type, spec.descr, spec.ndim, spec.dims, NULL, block.data, NPY_ARRAY_CARRAY, NULL
     )
     Py_INCREF(block)
     PyArray_SetBaseObject(<PyArrayObject *> <PyObject *> array, <PyObject *> block)
     return array
+
+
+cdef object first_rows(object array, npy_intp rows, bint owned):
+    """Return an array of the first rows of an array that `new_array` made, with memory for at most twice as many.
+
+    Parameters
+    ----------
+    array : object
+        Array.
+    rows : int
+        Number of rows.
+    owned : bool
+        True if nobody reads the other rows. Large results then stay in place, and the system takes back their memory.
+
+    Returns
+    -------
+    array or None
+        None for any other array.
+    """
+    cdef PyArrayObject *source = <PyArrayObject *> <PyObject *> array
+    cdef npy_intp dims[MAX_DIMENSIONS]
+    cdef Spec spec
+    cdef Block block
+    cdef object copied
+    spec.ndim = PyArray_NDIM(source)
+    if not PyArray_IS_C_CONTIGUOUS(source) or not PyArray_ISWRITEABLE(source) or PyArray_BASE(source) == NULL:
+        return None
+    base = <object> PyArray_BASE(source)
+    if type(base) is not Block or (<Block> base).data != PyArray_DATA(source) or spec.ndim == 0:
+        return None
+    block = base
+    memcpy(dims, PyArray_DIMS(source), spec.ndim * sizeof(npy_intp))
+    if rows == dims[0]:
+        return array
+    if rows < 0 or rows > dims[0]:
+        return None
+    spec.bytes = PyArray_NBYTES(source) // dims[0] * rows
+    spec.descr, spec.dims = PyArray_DESCR(source), dims
+    dims[0] = rows
+    if 2 * spec.bytes >= <size_t> PyArray_NBYTES(source) or owned and rt.discard(block.data, block.bytes, spec.bytes):
+        Py_INCREF(<object> spec.descr)
+        return array_over(block, &spec)
+    copied = new_array(&spec)
+    memcpy(PyArray_DATA(<PyArrayObject *> <PyObject *> copied), block.data, spec.bytes)
+    return copied
 
 
 cdef class Program:

@@ -91,13 +91,6 @@ def test_executables():
             call()
 
 
-def test_results_own_their_memory():
-    x = np.arange(1000.0)
-    got = cyxla.jit(lambda x: x[x > 900], platform="cpu")(x)
-    assert got.shape == (99,)
-    assert got.base is None
-
-
 def test_indices_are_clamped_to_the_size():
     function = cyxla.jit(lambda x, i: x[x > 0][i], bounds="clamp", platform="interpreter")
     assert function(np.array([1.0, -2, 3]), 7) == 3

@@ -5,9 +5,11 @@ import pytest
 from support.strategies import random_array
 
 import cyxla
+from cyxla._native import _rt
 from cyxla.errors import ShapeError, UnimplementedError
 from cyxla.hlo import parse_module
 from cyxla.types import ElementType, Shape, element_type
+from cyxla.xla.cpu.c.isa_levels import PREBUILT_LEVELS
 from cyxla.xla.evaluator.constant_evaluator import ConstantEvaluator
 from cyxla.xla.hlo.builder import XlaBuilder
 from cyxla.xla.hlo.builder import functions as xla
@@ -45,7 +47,12 @@ def program(size, shapes):
 def check(platform, mask, arrays, dtypes):
     size = len(mask)
     shapes = [Shape.array(t, x.shape) for t, x in zip(dtypes, arrays, strict=True)]
-    count, *rest = cyxla.compile(program(size, shapes), platform=platform)(mask, *arrays)
+    compare(cyxla.compile(program(size, shapes), platform=platform), mask, arrays)
+
+
+def compare(compiled, mask, arrays):
+    size = len(mask)
+    count, *rest = compiled(mask, *arrays)
     wanted = np.flatnonzero(mask)
     assert count.dtype == np.int64
     assert count == len(wanted)
@@ -91,6 +98,33 @@ def test_rows(kind, backend):
         dtypes = [element_type("f32")] * len(ROWS)
         arrays = [random_array(Shape.array(t, (size, *rest)), 7, 0.1) for t, rest in zip(dtypes, ROWS, strict=True)]
         check(backend, MASKS[kind](size), arrays, dtypes)
+
+
+@pytest.mark.parametrize("size", [0, 1, 5, 63, 64, 65, 130])
+def test_long_rows(size, backend):
+    """Rows of so many bytes that no operand has short ones are copied in one phase."""
+    dtypes = [element_type(t) for t in ("f32", "f64", "u8")]
+    shapes = [Shape.array(t, (size, *rest)) for t, rest in zip(dtypes, ((128,), (9, 11), (1000,)), strict=True)]
+    arrays = [random_array(s, 7, 0.1) for s in shapes]
+    compiled = cyxla.compile(program(size, shapes), platform=backend)
+    for mask in MASKS.values():
+        compare(compiled, mask(size), arrays)
+
+
+@pytest.mark.parametrize("isa", PREBUILT_LEVELS)
+@pytest.mark.parametrize("prebuilt", ["0", "1"])
+def test_levels(isa, prebuilt, monkeypatch):
+    """Each level selects in its own way; the bits are the same."""
+    if isa > _rt.isa_level():
+        pytest.skip("not on this processor")
+    monkeypatch.setenv("CYXLA_ISA", isa)
+    monkeypatch.setenv("CYXLA_PREBUILT", prebuilt)
+    dtypes = [element_type(t) for t in ("s8", "bf16", "f32", "s64", "c128", "f32", "f64")]
+    shapes = [Shape.array(t, (4097, *rest)) for t, rest in zip(dtypes, ((),) * 5 + ((3,), (70,)), strict=True)]
+    arrays = [random_array(s, 7, 0.1) for s in shapes]
+    compiled = cyxla.compile(program(4097, shapes))
+    for mask in MASKS.values():
+        compare(compiled, mask(4097), arrays)
 
 
 @pytest.mark.parametrize("kind", MASKS)

@@ -25,7 +25,7 @@ from cyxla.types import Shape
 from cyxla.xla.service import Executable, WrappedExecutable
 from cyxla.xla.service.background import Job, submit
 
-_LEAF, _TUPLE, _LIST, _DICT, _NONE, _OTHER, _ARGUMENT = range(7)
+_LEAF, _TUPLE, _LIST, _DICT, _NONE, _OTHER, _ARGUMENT, _SIZED = range(8)
 _SEQUENCES = {containers.TUPLE: _TUPLE, containers.LIST: _LIST}
 
 
@@ -42,7 +42,7 @@ def build_plan(tree: Tree) -> tuple[Any, ...]:
         return (_NONE,)
     if tree.kind == containers.DICT:
         return (_DICT, tree.key, parts)
-    return (_OTHER, tree.kind.build, tree.key, parts)
+    return (_SIZED if tree.kind is SIZED else _OTHER, tree.kind.build, tree.key, parts)
 
 
 class Entry(Compiled):

@@ -27,7 +27,7 @@ _BUILT_IN = "cyxla.xla.evaluator."
 _MASK_NS = 0.05  # ns to read an element of the mask
 _ELEMENT_NS = 0.25  # ns to move an element, besides the memory that it takes
 _BYTE_NS = 0.05  # ns of a byte of the results: rows of 4 MB in all take 209 us
-_LONG_ROW = 512  # bytes of a row from which a word of its own costs little, and lets few rows be shared evenly
+_LONG_ROW = 512  # bytes of a row beside which its element of the mask is read in no time
 
 
 def compacts(ins: Instruction) -> bool:
@@ -40,8 +40,13 @@ def compaction(ins: Instruction) -> Step:
     """Emit a compaction; a word of the mask is a unit of work."""
     numbers, template = _kernel_of(ins)
     reads, writes = tuple(resolve(o) for o in ins.operands), tuple(own_leaves(ins))
-    buffers = len(reads) + len(writes) + 2  # scratch and phase
+    buffers = len(reads) + len(writes) + _own_buffers(template)
     return Step(kernel("compact", numbers, template, buffers, lambda: compact_text("KERNEL")), reads, writes)
+
+
+def _own_buffers(kernel: Kernel) -> int:
+    """Return the number of buffers besides those read and written: scratch and phase."""
+    return 2 if kernel.phases > 1 else 0
 
 
 def _kernel_of(ins: Instruction) -> tuple[list[int], Kernel]:
@@ -51,15 +56,14 @@ def _kernel_of(ins: Instruction) -> tuple[list[int], Kernel]:
     row_bytes = [_row_bytes(shape) for shape in operands]
     results = ins.shape.elements[:-1]
     index_bytes = [shape.dtype.itemsize for shape in results[len(operands) :]]
-    rows = 1 if row_bytes and min(row_bytes) >= _LONG_ROW else WORD_BITS
-    words = -(-size // rows)
+    phases = 1 if row_bytes and min(row_bytes) >= _LONG_ROW else 2
+    words = -(-size // WORD_BITS)
     ns = size * (_MASK_NS + _ELEMENT_NS * len(results)) + sum(shape.nbytes for shape in results) * _BYTE_NS
-    tasks = cost.tasks(ns, max(words, 1))
-    template = Kernel(
-        describe("compact", mask), tasks, ns, scratch_bytes(words, tasks), KernelKind.COMPACTION, phases=2
-    )
+    tasks = cost.tasks(ns, max(size if phases == 1 else words, 1))
+    scratch = scratch_bytes(words, tasks) if phases > 1 else 0
+    template = Kernel(describe("compact", mask), tasks, ns, scratch, KernelKind.COMPACTION, phases)
     zero_fill = int(has_zero_fill(options_of(ins)))
-    return [tasks, size, rows, len(operands), *(index_bytes or [0]), zero_fill, *row_bytes], template
+    return [tasks, size, phases, len(operands), *(index_bytes or [0]), zero_fill, *row_bytes], template
 
 
 def live_compaction(group: Group) -> Step:
@@ -76,7 +80,7 @@ def live_compaction(group: Group) -> Step:
     if pointer is None:
         c.lines(compact_text("KERNEL").splitlines())
     first, last = operands + len(sizes.values), operands + len(sizes.values) + results
-    buffers = ["numbers", *(f"bufs[{k}]" for k in (*range(operands), *range(first, last + 2)))]
+    buffers = ["numbers", *(f"bufs[{k}]" for k in (*range(operands), *range(first, last + _own_buffers(template))))]
     c.line(f"/* {template.text} */")
     with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
         c.line(f"const int64_t size = {end};")
@@ -99,10 +103,11 @@ def _rows(part: Mapping[int, Sequence[Value]], size: int, reads: SizeReads) -> s
 
 
 def _zeros(c: CWriter, numbers: Sequence[int], results: Sequence[str], written: str) -> None:
-    """Write zeros behind the rows that the kernel knows of, shared equally by the tasks of the second phase."""
-    tasks, operands = numbers[0], numbers[3]
+    """Write zeros behind the rows that the kernel knows of, shared equally by the tasks of the last phase."""
+    tasks, phases, operands = numbers[0], numbers[2], numbers[3]
     c.line(f"const int64_t more = {written} - size;")
-    with c.block("if (more > 0 && *(const int64_t *)all[sizeof all / sizeof *all - 1])"):
+    is_last_phase = " && *(const int64_t *)all[sizeof all / sizeof *all - 1]" if phases > 1 else ""
+    with c.block(f"if (more > 0{is_last_phase})"):
         c.line(f"const int64_t low = size + more * begin / {tasks}, high = size + more * end / {tasks};")
         for k, result in enumerate(results):
             nbytes = numbers[6 + k] if k < operands else numbers[4]

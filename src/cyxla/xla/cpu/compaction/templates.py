@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cyxla.xla.cpu.c.kernel_header import instantiate
 
-WORD_BITS = 64  # rows of a word, if some have as many bytes as an element
+WORD_BITS = 64  # rows of a word
 WORD_BYTES = WORD_BITS // 8
 ELEMENT_BYTES = (1, 2, 4, 8, 16)  # widths that have functions of their own
 INDEX_BYTES = (4, 8)  # widths of s32 and s64

@@ -1,0 +1,89 @@
+"""Memory of results whose size is known at run time."""
+
+import ctypes
+import mmap
+
+import numpy as np
+import pytest
+
+import cyxla
+from cyxla._native import _rt
+from cyxla.xla.cpu.native import library as native
+
+N = 1_000_000
+MiB = 1 << 20
+
+
+def selected(x, limit):
+    return x[x < limit]
+
+
+def mapped(address, size):
+    """Return for each page from an address on whether it is in memory."""
+    pages = np.zeros(-(-size // mmap.PAGESIZE), np.uint8)
+    status = ctypes.CDLL(None, use_errno=True).mincore(
+        ctypes.c_void_p(address), ctypes.c_size_t(size), pages.ctypes.data_as(ctypes.c_void_p)
+    )
+    assert status == 0, ctypes.get_errno()
+    return pages & 1
+
+
+def test_small_results_take_the_memory_of_their_elements():
+    x = np.arange(1000.0)
+    compiled = cyxla.jit(selected, platform="cpu")
+    compiled(x, 99)
+    before = native.pool_stats()["in_use_bytes"]
+    got = compiled(x, 99)
+    assert got.shape == (99,)
+    assert native.pool_stats()["in_use_bytes"] - before == _rt.block_capacity(99 * 8)
+
+
+@pytest.mark.parametrize("count", [999_999, 500_000, 499_999, 300_000, 131_072])
+def test_the_system_takes_back_the_rest_of_large_results(count):
+    x = np.arange(float(N))
+    compiled, grown = cyxla.jit(selected, platform="cpu"), cyxla.jit(lambda x: x + 1, platform="cpu")
+    compiled(x, count)
+    grown(x)  # writes to the whole of the block that the result gets
+    got = compiled(x, count)
+    np.testing.assert_array_equal(got, x[:count])
+    pages = mapped(got.ctypes.data, whole := 8 * N // mmap.PAGESIZE * mmap.PAGESIZE)
+    kept = -(-got.nbytes // (2 * MiB)) * 2 * MiB if 2 * count < N else whole
+    assert pages[: -(-got.nbytes // mmap.PAGESIZE)].all()
+    assert not pages[kept // mmap.PAGESIZE :].any()
+    np.testing.assert_array_equal(grown(x), x + 1)
+
+
+def test_results_below_a_huge_page_are_copied():
+    x = np.arange(float(N))
+    compiled = cyxla.jit(selected, platform="cpu")
+    compiled(x, 1000)
+    before = native.pool_stats()["in_use_bytes"]
+    got = compiled(x, 1000)
+    assert native.pool_stats()["in_use_bytes"] - before == _rt.block_capacity(8000)
+    np.testing.assert_array_equal(got, x[:1000])
+
+
+def parts(x, m):
+    y = x + 1
+    k = np.count_nonzero(m)
+    return y, y[:k], y[: k + 1], x[:k], x
+
+
+@pytest.mark.parametrize("count", [0, 200_000, 800_000])
+def test_arrays_of_others_stay_as_they_are(count):
+    """Only what the caller cannot see is given back: not the rest of an argument, nor of another result."""
+    x = cyxla.jit(lambda x: x * 2, platform="cpu")(np.arange(float(N)))
+    want = x.copy()
+    m = np.arange(N) < count
+    for got, wanted in zip(cyxla.jit(parts, platform="cpu")(x, m), parts(want, m), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+    np.testing.assert_array_equal(x, want)
+
+
+def test_results_can_be_written():
+    x = np.arange(float(N))
+    compiled = cyxla.jit(selected, platform="cpu")
+    first, second = compiled(x, 400_000), compiled(x, 400_000)
+    first[:] = -1
+    np.testing.assert_array_equal(second, x[:400_000])
+    assert first.flags.carray

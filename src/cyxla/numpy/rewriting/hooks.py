@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cyxla.errors import OpError, TraceError, UnimplementedError
+from cyxla.numpy.rewriting import iterables
 from cyxla.numpy.rewriting.jumps import VALUE
 from cyxla.numpy.rewriting.known_branch import KnownBranch
 from cyxla.numpy.rewriting.known_conditions import is_static, needs_value
@@ -106,9 +107,7 @@ class Hooks:
     @staticmethod
     def held(value: Any, may_end_early: bool = False) -> Any:
         """Return a value that is iterated over; see `iterables.held`."""
-        from cyxla.numpy.rewriting.iterables import held
-
-        return held(value, may_end_early)
+        return iterables.held(value, may_end_early)
 
     @staticmethod
     def loop(iterable: Any, is_held: bool, *facts: Sequence[str]) -> ForLoop:

@@ -378,7 +378,7 @@ def test_gradient_by_the_parameters():
     np.testing.assert_allclose(slope, 2 * draws.mean(), rtol=1e-12)
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [0.3, 2.5])
 def test_gradient_of_a_gamma_sample_is_at_a_fixed_quantile(shape):
     count = 40 if shape > 1 else 20_000

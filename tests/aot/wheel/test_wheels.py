@@ -142,6 +142,7 @@ def test_arguments_of_bounded_size_are_refused(tmp_path):
         build(tmp_path, text, name="bounded")
 
 
+@pytest.mark.slow
 def test_thousands_of_arrays(tmp_path):
     package = module(tmp_path, lambda xs: [x + 1 for x in xs], [((), float)] * 1200, name="thousands")
     xs = list(np.arange(1200.0))

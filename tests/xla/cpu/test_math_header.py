@@ -339,7 +339,7 @@ def test_power_of_special_values(functions: Functions, kind: str, x: float, y: f
     assert np.isnan(got) if np.isnan(want) else (got == want and np.signbit(got) == np.signbit(want))
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 def test_a_lane_does_not_depend_on_its_place(functions: Functions, tmp_path: Path) -> None:
     """Every length up to two blocks and a bit gives the bits that a loop over single elements gives."""
     flags = [*FLAGS, "-fno-tree-vectorize", "-fno-tree-slp-vectorize", *ISA[functions.isa], "-nostdlib"]

@@ -50,6 +50,7 @@ def test_while_can_be_capped():
         evaluate_computation(counting(5), [np.int32(0)], options=Options(max_trips=4))
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_trips():
     assert evaluate_computation(counting(100_000), [np.int32(0)]) == 100_000
 
@@ -88,6 +89,7 @@ def test_calls_nested_five_thousand_deep():
     assert evaluate_computation(inner, [np.int32(41)]) == 42
 
 
+@pytest.mark.slow
 def test_a_chain_of_twenty_thousand():
     comp = Computation("main")
     x = parameter(comp)

@@ -311,7 +311,7 @@ def test_effects_of_functions_of_known_results_stay():
     assert [i.opcode for i in module.entry.instructions] == ["parameter", "call", "constant"]
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["numbers", "sizes"])
 def test_functions_that_multiply_with_other_sizes_each_time_are_refused(name):
     with at_most(lines=5_000_000), pytest.raises(ResourceExhaustedError, match="@f") as caught:

@@ -302,6 +302,20 @@ def test_branches_write_to_parts_of_known_arrays(first):
     np.testing.assert_array_equal(found, _parts_of_a_known_array(x))
 
 
+def _queens(x):
+    def places(row, taken):
+        if row == 4:
+            return 1
+        free = [c for c in range(4) if all(c != d and abs(c - d) != row - r for r, d in enumerate(taken))]
+        return sum(places(row + 1, (*taken, c)) for c in free if c >= 0)
+
+    return places(0, ()) + x
+
+
+def test_functions_may_reach_themselves():
+    np.testing.assert_array_equal(cyxla.jit(_queens, platform="interpreter")(X), X + 2)
+
+
 def _unbound(x, n):
     for i in range(n):
         last = i

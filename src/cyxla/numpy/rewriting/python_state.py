@@ -60,7 +60,7 @@ class PythonState:
             self._arrays.extend((a, a.known) for a in (value, *value.known_views))
 
     def _add(self, value: Any) -> None:
-        pending = [value]
+        pending, passed = [value], dict[int, Any]()  # functions may reach themselves
         while pending:
             if len(self._contents) > _MOST_OBJECTS:
                 raise TraceError(
@@ -71,7 +71,9 @@ class PythonState:
             if id(value) in self._contents or isinstance(value, _SKIPPED):
                 continue
             if isinstance(value, (tuple, FunctionType, MethodType)):
-                pending.extend(_parts(value))
+                if id(value) not in passed:
+                    passed[id(value)] = value
+                    pending.extend(_parts(value))
                 continue
             if not _is_watched(value, self._outside):
                 continue

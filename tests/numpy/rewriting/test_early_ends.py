@@ -228,6 +228,19 @@ def condition_that_writes(x):
     return x
 
 
+def selection_by_recursion(x):
+    def select(a, k):
+        pivot = a[len(a) // 2]
+        low, high = a[a < pivot], a[a > pivot]
+        if k < len(low):
+            return select(low, k)
+        if k < len(a) - len(high):
+            return pivot
+        return select(high, k - len(a) + len(high))
+
+    return select(x, 2)
+
+
 AN_ITERATOR = "an iterator"
 PLAIN = [
     (break_of_an_iterator, AN_ITERATOR),
@@ -237,6 +250,7 @@ PLAIN = [
     (next_in_a_branch, AN_ITERATOR),
     (any_of_an_iterator, AN_ITERATOR),
     (condition_that_writes, "its condition writes to an array"),
+    (selection_by_recursion, "recurses without end"),
 ]
 ARRAYS = [np.array([0.5, 1.5, 2.5, 0.25, 3.5, 1.0]), np.array([4.0, 3.0, 2.0, 1.0, 0.0, -1.0]), np.ones(6)]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from copy import copy
-from typing import Any
+from types import FrameType
+from typing import Any, Final
 
 from cyxla.numpy.control.carry import is_array
 from cyxla.numpy.tracing import trace as _trace
@@ -15,6 +17,8 @@ from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
 
+MOST_RECURSIONS: Final = 32  # of a function, each inside of a traced branch of the one before it
+
 
 class Part:
     """Trace of statements that run in the frame of the user's function.
@@ -23,10 +27,17 @@ class Part:
     ----------
     name : str
         Name of the trace.
+
+    Raises
+    ------
+    RecursionError
+        A function calls itself under traced conditions again and again, which cannot end it while it is traced.
     """
 
     def __init__(self, name: str) -> None:
         self.outer = require_current()
+        if _depth(self.outer) >= MOST_RECURSIONS and _recursions() >= MOST_RECURSIONS:
+            raise RecursionError("a function calls itself under traced conditions")
         self.trace = Trace(name, self.outer)
         self.log = self.trace.writes = WriteLog()
         self.parameters: list[XlaOp] = []
@@ -60,6 +71,25 @@ class Part:
     def size(self) -> int:
         """Number of instructions, those of called computations included."""
         return sum(_size(i, 3) for i in self.trace.builder.instructions)
+
+
+def _depth(trace: Trace) -> int:
+    """Return the number of traces around a trace."""
+    depth, outer = 0, trace.parent
+    while outer is not None:
+        depth, outer = depth + 1, outer.parent
+    return depth
+
+
+def _recursions() -> int:
+    """Return how often the function of the user that is running is on the stack."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_filename.startswith(_trace.PACKAGE):
+        frame = frame.f_back
+    code, count = frame and frame.f_code, 0
+    while frame is not None:
+        count, frame = count + (frame.f_code is code), frame.f_back
+    return count
 
 
 def _size(instruction: Any, depth: int) -> int:

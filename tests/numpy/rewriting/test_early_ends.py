@@ -205,6 +205,19 @@ def zip_twice(x):
     return first, [a * b for a, b in pairs]
 
 
+def long_zip_twice(x):
+    long = np.concatenate([x] * 10)
+    pairs = zip(long, long)  # noqa: B905
+    first = [a * b for a, b in pairs]
+    return first, [a * b for a, b in pairs]
+
+
+def part_of_a_zip(x):
+    numbered = enumerate(x)
+    first = [a * b for (_, a), b in zip(numbered, x)]  # noqa: B905
+    return first, [a for _, a in numbered]
+
+
 def next_in_a_branch(x):
     values = iter(x)
     for v in values:
@@ -247,6 +260,8 @@ PLAIN = [
     (break_of_a_generator, AN_ITERATOR),
     (break_of_enumerate, AN_ITERATOR),
     (zip_twice, AN_ITERATOR),
+    (long_zip_twice, AN_ITERATOR),
+    (part_of_a_zip, AN_ITERATOR),
     (next_in_a_branch, AN_ITERATOR),
     (any_of_an_iterator, AN_ITERATOR),
     (condition_that_writes, "its condition writes to an array"),

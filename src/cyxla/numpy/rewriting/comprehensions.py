@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.rewriting.branches import TracedBranch
-from cyxla.numpy.rewriting.iterables import Source, source_of
+from cyxla.numpy.rewriting.iterables import Source, source_of, use_up
 from cyxla.numpy.rewriting.loops import MOST_UNROLLED, ForLoop
 from cyxla.numpy.rewriting.parts import Part
 from cyxla.numpy.rewriting.plans import Variables
@@ -40,6 +40,7 @@ def comprehension(iterable: Any, element: Callable[[Any], Any]) -> list[Any]:
     source = source_of(iterable) if current() is not None else None
     if source is None or is_traced(source.length) or source.length <= MOST_UNROLLED:
         return [element(item) for item in iterable]
+    use_up(iterable)
     first = element(source.element(0))
     structure = structure_of(first)
     if structure is None and not current().program.keeps_known and _may_be_traced(first, source.length):  # type: ignore[union-attr]

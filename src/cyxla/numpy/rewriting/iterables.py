@@ -152,6 +152,12 @@ class OneShot:
                 hint="make it anew, or make a list of it",
             )  # fmt: skip
         self._is_used = True
+        for part in self.parts_of():
+            use_up(part)
+
+    def parts_of(self) -> Sequence[Any]:
+        """Return the values that are iterated over with it."""
+        return ()
 
     def __iter__(self) -> Iterator[Any]:
         self.use()
@@ -211,7 +217,11 @@ class Zipped(OneShot):
 
     def elements(self) -> Iterator[Any]:
         """Iterate in Python."""
-        return zip(*self.parts, strict=False)
+        return zip(*map(elements_of, self.parts), strict=False)
+
+    def parts_of(self) -> Sequence[Any]:
+        """Return the values that are iterated over with it."""
+        return self.parts
 
 
 class Enumerated(OneShot):
@@ -224,7 +234,11 @@ class Enumerated(OneShot):
 
     def elements(self) -> Iterator[Any]:
         """Iterate in Python."""
-        return zip(count(self.start), self.values, strict=False)
+        return zip(count(self.start), elements_of(self.values), strict=False)
+
+    def parts_of(self) -> Sequence[Any]:
+        """Return the values that are iterated over with it."""
+        return (self.values,)
 
 
 class Indices(OneShot):
@@ -283,7 +297,11 @@ class Combinations(OneShot):
 
     def elements(self) -> Iterator[Any]:
         """Iterate in Python."""
-        return product(*self.parts)
+        return product(*map(elements_of, self.parts))
+
+    def parts_of(self) -> Sequence[Any]:
+        """Return the values that are iterated over with it."""
+        return self.parts
 
     def source(self) -> Source | None:
         """Return the combinations by number; None if an iterable has no known length."""

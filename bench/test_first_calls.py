@@ -22,7 +22,7 @@ def first_call(name, folder):
         **os.environ, "CYXLA_CACHE_DIR": str(folder / "cache"), "PYTHONDONTWRITEBYTECODE": "",
         "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),
     }  # fmt: skip
-    for path in (folder / "cache").glob("??/*"):
+    for path in (folder / "cache").glob("v*/??/*"):
         path.unlink()  # compiled programs; what is known of the compiler stays
     out = subprocess.run([sys.executable, SCRIPT, name], env=environment, capture_output=True, text=True, check=True)
     return json.loads(out.stdout)

@@ -100,6 +100,7 @@ class LoopNest:
         self.tables: dict[Any, str] = {}
         # an unrolled level, with a step above 1: its index is its counter plus ``j``, in the innermost loop
         self.stepped: Atom | None = None
+        self.by_lanes = False  # whether the innermost loop runs in rounds over the lanes of an accumulator
         self.replaced_loads: dict[Node, str] = {}  # loads that read another C lvalue than their array, such as a tile
 
     # ------------------------------------------------------------------------------------------------ depth
@@ -317,6 +318,8 @@ class LoopNest:
 
     def _apply(self, node: Apply, depth: int) -> str:
         values, types = [self.text(o) for o in node.operands], [o.dtype for o in node.operands]
+        if self.by_lanes and depth == self.depth and _selects_by_stored(node):
+            return f"cyx_select_f64({', '.join(values)})"
         expression = scalar_computation.expression(node.instruction, node.dtype, types, values)
         if depth == self.depth > 0 and not self.scalar:
             self._note_slow_path(node)
@@ -370,6 +373,18 @@ def _slow_path(node: Apply, values: list[str]) -> tuple[str, str, str] | None:
         return None
     call = f"({', '.join(values)})"
     return names[0] + call, names[1].removesuffix("_slow") + call, names[1] + call
+
+
+def _selects_by_stored(node: Apply) -> bool:
+    """Return whether a node selects doubles by bools in memory."""
+    return node.opcode == "select" and node.dtype is ElementType.F64 and _is_stored(node.operands[0])
+
+
+def _is_stored(condition: Node) -> bool:
+    """Return whether a condition is in memory, or consists of conditions that are."""
+    if condition.dtype is not ElementType.PRED:
+        return False
+    return isinstance(condition, Load) or (isinstance(condition, Apply) and all(map(_is_stored, condition.operands)))
 
 
 def _fits(form: Affine) -> bool:

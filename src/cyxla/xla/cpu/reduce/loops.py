@@ -160,7 +160,7 @@ def by_rows(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, p
     blocked = trip > MAX_UNBLOCKED_TRIP
     levels: list[Level] = [*kept, *(a for a, _ in outer), *([BLOCK_LEVEL] if blocked else []), inner]
     nest = LoopNest(lowered.body, levels, frame.names.child())
-    nest.dropped, nest.tables = lowered.dropped, frame.tables
+    nest.dropped, nest.tables, nest.by_lanes = lowered.dropped, frame.tables, acc.lanes > 0
     nest.write(lowered.before)
     row = _Row(_element(lowered, nest), _outer_conditions(lowered, nest), blocked, parts)
     no_loop = Loop.unmentioned()

@@ -196,6 +196,7 @@ class _Writer:
             [*outer, *([BLOCK_LEVEL] if self.trip > MAX_UNBLOCKED_TRIP else []), self.inner],
             self.names,
         )
+        nest.by_lanes = any(s.acc.lanes for s in row_pass.sums.values())
         self._prepare(nest, len(outer))
         saved, row = self._saved_before(number), CURRENT
         if self.pipeline and number == len(self.passes.passes) - 1:

@@ -1,7 +1,7 @@
 """Prebuilt element-wise opcodes: a kernel for each opcode and types, with the expression of generated loops.
 
 Floating-point contraction is off on both sides, so that a chain of these has the same bits as the fused loop. Elements
-are processed in blocks of constant length; the remainder is a block in separate buffers.
+are processed in blocks of constant length. Operands may be one element, a row for all rows, or an element for each row.
 """
 
 from __future__ import annotations
@@ -42,9 +42,11 @@ def _candidates() -> Iterator[Form]:
 FUNCTIONS = dict.fromkeys(forms().values(), KERNEL)
 
 _ONE = """\
-static void {name}(const char *const *in, char *out) {{
+static void {name}(const char *const *in, char *out, int64_t blocks, const int64_t *steps) {{
+  for (int64_t b = 0; b < blocks; ++b) {{
 {pointers}
 {loops}
+  }}
 }}
 cyx_status CYX_PREBUILT({name})(void *const *bufs, int64_t begin, int64_t end) {{
   static const int sizes[] = {{{sizes}}};
@@ -72,8 +74,10 @@ def text(_: Level) -> str:
 
 
 def _function(form: Form, name: str) -> str:
-    pointers = [f"  const map_{t} *p{k} = (const void *)in[{k}];" for k, t in enumerate(form.operands)]
-    pointers.append(f"  map_{form.result} *r = (void *)out;")
+    pointers = [
+        f"  const map_{t} *p{k} = (const void *)(in[{k}] + b * steps[{k}]);" for k, t in enumerate(form.operands)
+    ]
+    pointers.append(f"  map_{form.result} *r = (void *)(out + b * {BLOCK * _size(form.result)});")
     sizes = [*(_size(t) for t in form.operands), *[0] * (3 - len(form.operands)), _size(form.result)]
     return _ONE.format(
         name=name,
@@ -110,6 +114,6 @@ def _with_twin(form: Form, value: str, values: Sequence[str], twin: tuple[str, s
     return (
         "  uint32_t rare = 0;\n"
         + _LOOP.format(**loop, value=scalar.store(form.result, value), more=rare)
-        + "  if (!rare) return;\n"
+        + "  if (!rare) continue;\n"
         + _LOOP.format(**loop, value=exact, more="").rstrip()
     )

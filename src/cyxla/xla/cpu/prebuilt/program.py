@@ -27,6 +27,7 @@ from cyxla.xla.cpu.native.library import Library
 from cyxla.xla.cpu.prebuilt import reduction_calls
 from cyxla.xla.cpu.prebuilt.forms import BLOCK, LANED, MAX_RANK, OPCODES, TYPES, Form
 from cyxla.xla.cpu.prebuilt.reduction_calls import ReductionCall, Sizes
+from cyxla.xla.cpu.prebuilt.spreads import EACH, SAME, find_spreads
 from cyxla.xla.cpu.run import signature
 from cyxla.xla.cpu.run.executable import CpuExecutable, Manifest
 from cyxla.xla.hlo import HloModule, Instruction
@@ -155,6 +156,7 @@ class _Writer:
         self.source: dict[Instruction, Instruction] = {}  # instruction whose buffer holds the elements of a value
         self.uniform: set[Instruction] = set()  # values with all elements equal; the buffer holds one
         self.maybe_constant: set[Instruction] = set()  # values that passes may fold
+        self.spreads = find_spreads(self.order, self.results)
         self.buffer: dict[Instruction, int] = {}  # of each source
         self.result_buffer: dict[Instruction, int] = {}  # of sources that are results
         self._words: list[int] = []
@@ -196,7 +198,7 @@ class _Writer:
             is_uniform = bool(operands) and ins.opcode in _UNIFORM_OF_UNIFORM and self.uniform.issuperset(operands)
             if is_uniform or ins.shape.size == 1:
                 self.uniform.add(ins)
-            is_view = ins.opcode in _VIEWS or (is_uniform and ins.opcode in _MOVES)
+            is_view = ins.opcode in _VIEWS or ins in self.spreads or (is_uniform and ins.opcode in _MOVES)
             self.source[ins] = self.source[operands[0]] if is_view else ins
             if self._may_be_constant(ins):
                 self.maybe_constant.add(ins)
@@ -306,13 +308,14 @@ class _Writer:
         function, ns = _find_form(opcode, ins.shape.dtype, types, ins.attrs.get("direction", ""), self._suffix)
         if self.exact and opcode == "power" and operands[1] in self.maybe_constant:
             raise NotCoveredError("powers that the passes multiply out")
-        steps = [0 if o in self.uniform else 1 for o in operands]
+        read = [SAME if o in self.uniform else self.spreads.get(o, EACH) for o in operands]
         count = 1 if ins in self.uniform else ins.shape.size
         buffers = [buffer[source[o]] for o in operands]
         buffers.append(self._allocate(ins))
         if count:
             tasks = -(-count // TASK)
-            self._call(function, tasks, buffers, (count, TASK, *steps), ns * max(count, BLOCK))
+            row = max(spread.row for spread in read) or count
+            self._call(function, tasks, buffers, (count, TASK, row, *(s.kind for s in read)), ns * max(count, BLOCK))
 
     def transpose(self, ins: Instruction) -> None:
         """Move with permuted strides."""

@@ -319,7 +319,10 @@ CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
         ("a_part", "b_part"),
     ),
     "strided_copy.h": (
-        [("strided_copy.h", {"COPY_PREFIX": f"copy{n}", "COPY_BYTES": n, "COPY_MAX_RANK": 8})
+        [("strided_copy.h", {"COPY_PREFIX": f"copy{n}", "COPY_BYTES": n, "COPY_MAX_RANK": 8,
+                             "COPY_TRANSPOSE(to, to_step, from, step, rows, columns)":
+                             "for (int64_t y = 0; y < (rows); ++y) for (int64_t x = 0; x < (columns); ++x) "
+                             "(to)[y * (to_step) + x] = (from)[x * (step) + y]"})
          for n in (1, 2, 4, 8, 16)],
         tuple(f"copy{n}_run" for n in (1, 2, 4, 8, 16)),
     ),

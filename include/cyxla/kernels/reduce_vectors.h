@@ -34,11 +34,16 @@
 #if REDUCE_KIND == 1
 /* An extreme of floats: by comparisons, in named vectors. The lowest bit of `odd` tells of NaNs, its sign of elements
    whose sign is that of the better zero. */
-typedef REDUCE_REAL REDUCE(vector) __attribute__((vector_size(32)));
-typedef REDUCE_BITS REDUCE(mask) __attribute__((vector_size(32)));
-typedef REDUCE_REAL REDUCE(unaligned) __attribute__((vector_size(32), aligned(1), may_alias));
+#if defined(__AVX512F__)
+#define REDUCE_BYTES 64
+#else
+#define REDUCE_BYTES 32
+#endif
+typedef REDUCE_REAL REDUCE(vector) __attribute__((vector_size(REDUCE_BYTES)));
+typedef REDUCE_BITS REDUCE(mask) __attribute__((vector_size(REDUCE_BYTES)));
+typedef REDUCE_REAL REDUCE(unaligned) __attribute__((vector_size(REDUCE_BYTES), aligned(1), may_alias));
 
-#define REDUCE_WIDTH (32 / (int)sizeof(REDUCE_REAL))
+#define REDUCE_WIDTH (REDUCE_BYTES / (int)sizeof(REDUCE_REAL))
 #define REDUCE_VECTOR(k)                                                                \
   {                                                                                     \
     const REDUCE(vector) x = *(const REDUCE(unaligned) *)(from + i + (k)*REDUCE_WIDTH); \
@@ -77,6 +82,7 @@ static void REDUCE(row)(const REDUCE_MEMORY *from, int64_t n, REDUCE_TYPE0 *all0
   const REDUCE_TYPE1 w = REDUCE_UNIT1;
   *all0 = REDUCE_UPDATE0(v, w, best), *all1 = REDUCE_UPDATE1(v, w, best);
 }
+#undef REDUCE_BYTES
 #undef REDUCE_WIDTH
 #undef REDUCE_VECTOR
 #elif REDUCE_KIND == 2

@@ -4,6 +4,7 @@
  *   COPY_PREFIX    prefix of all names; the entry point is `prefix_run(numbers, bufs, begin, end)`
  *   COPY_BYTES     width of an element in bytes: 1, 2, 4, 8 or 16
  *   COPY_MAX_RANK  the largest number of loops
+ *   COPY_TRANSPOSE  function that transposes a tile, such as cyx_tile_8
  *
  * The numbers: the offsets of the first elements in the operand and in the result, the number of loops, the tasks that
  * share the outermost one; then for each loop, the outermost first, its length, its stride in the operand and its
@@ -43,8 +44,7 @@ static void COPY(turn)(COPY_ITEM *to, int64_t out, const COPY_ITEM *from, int64_
     for (int64_t c = 0; c < n; c += COPY_TILE) {
       const int64_t last_row = rows - r < COPY_TILE ? rows : r + COPY_TILE;
       const int64_t last = n - c < COPY_TILE ? n : c + COPY_TILE;
-      for (int64_t i = r; i < last_row; ++i)
-        for (int64_t k = c; k < last; ++k) to[i * out + k] = from[k * in + i];
+      COPY_TRANSPOSE(to + r * out + c, out, from + c * in + r, in, last_row - r, last - c);
     }
 }
 
@@ -81,4 +81,5 @@ static cyx_status COPY(run)(const int64_t *numbers, void *const *bufs, int64_t b
 #undef COPY_PREFIX
 #undef COPY_BYTES
 #undef COPY_MAX_RANK
+#undef COPY_TRANSPOSE
 #undef COPY_TILE

@@ -13,14 +13,15 @@ FUNCTIONS = {f"move_{size}": KERNEL for size in SIZES}
 
 
 def text(_: Level) -> str:
-    """Return the C of the functions, which is the same for every level."""
+    """Return the C of the functions, whose tiles are as wide as the vectors of the level."""
     return "".join(_function(size) for size in SIZES)
 
 
 def _function(size: int) -> str:
     name = f"move_{size}"
+    parameters: dict[str, str | int] = {
+        "COPY_PREFIX": name, "COPY_BYTES": size, "COPY_MAX_RANK": MAX_RANK, "COPY_TRANSPOSE": f"cyx_tile_{size}",
+    }  # fmt: skip
     call = f"return {name}_run(CYX_NUMBERS(bufs), bufs, begin, end);"
-    return (
-        instantiate("strided_copy.h", COPY_PREFIX=name, COPY_BYTES=size, COPY_MAX_RANK=MAX_RANK)
-        + f"{KERNEL[0]} CYX_PREBUILT({name})({KERNEL[1]}) {{ {call} }}\n"
-    )
+    kernel = f"{KERNEL[0]} CYX_PREBUILT({name})({KERNEL[1]}) {{ {call} }}\n"
+    return instantiate("strided_copy.h", **parameters) + kernel

@@ -25,6 +25,7 @@ from cyxla.xla.cpu.kernel.cumulative_windows import prefix
 from cyxla.xla.cpu.kernel.sum_order import MAX_UNBLOCKED_ROW, MIN_ROW_LENGTH, PART_NS
 from cyxla.xla.cpu.native.library import Library
 from cyxla.xla.cpu.prebuilt import reduction_calls
+from cyxla.xla.cpu.prebuilt.clamps import find_clamps
 from cyxla.xla.cpu.prebuilt.forms import BLOCK, LANED, MAX_RANK, OPCODES, TYPES, Form
 from cyxla.xla.cpu.prebuilt.reduction_calls import ReductionCall, Sizes
 from cyxla.xla.cpu.prebuilt.spreads import EACH, SAME, find_spreads
@@ -152,11 +153,14 @@ class _Writer:
         root = module.entry.root
         is_tuple = root.opcode == "tuple"
         self.results = list(root.operands) if is_tuple else [root]
-        self.order = [ins for ins in module.entry.post_order() if ins is not root or not is_tuple]
+        order = [ins for ins in module.entry.post_order() if ins is not root or not is_tuple]
+        self.clamps = {} if exact else find_clamps(order, self.results)
+        computed = {ins.operands[0] for ins in self.clamps}
+        self.order = [ins for ins in order if ins not in computed]
         self.source: dict[Instruction, Instruction] = {}  # instruction whose buffer holds the elements of a value
         self.uniform: set[Instruction] = set()  # values with all elements equal; the buffer holds one
         self.maybe_constant: set[Instruction] = set()  # values that passes may fold
-        self.spreads = find_spreads(self.order, self.results)
+        self.spreads = find_spreads(self.order, self.results, self._operands)
         self.buffer: dict[Instruction, int] = {}  # of each source
         self.result_buffer: dict[Instruction, int] = {}  # of sources that are results
         self._words: list[int] = []
@@ -194,13 +198,13 @@ class _Writer:
         last: dict[Instruction, int] = {}
         for index, ins in enumerate(self.order):
             _check(ins)
-            operands = ins.operands
+            operands = self._operands(ins)
             is_uniform = bool(operands) and ins.opcode in _UNIFORM_OF_UNIFORM and self.uniform.issuperset(operands)
             if is_uniform or ins.shape.size == 1:
                 self.uniform.add(ins)
             is_view = ins.opcode in _VIEWS or ins in self.spreads or (is_uniform and ins.opcode in _MOVES)
             self.source[ins] = self.source[operands[0]] if is_view else ins
-            if self._may_be_constant(ins):
+            if self.exact and self._may_be_constant(ins):
                 self.maybe_constant.add(ins)
             if self.exact and operands and self.maybe_constant.issuperset(operands):
                 _check_folded(ins)
@@ -215,6 +219,10 @@ class _Writer:
         for source, index in last.items():
             last_readers.setdefault(index, []).append(source)
         return last_readers
+
+    def _operands(self, ins: Instruction) -> Sequence[Instruction]:
+        """Return the operands of the function that computes an instruction."""
+        return self.clamps.get(ins, ins.operands)
 
     def _is_materialised(self, ins: Instruction) -> bool:
         """Return True if every element of a value is in memory."""
@@ -303,7 +311,8 @@ class _Writer:
 
     def elementwise(self, ins: Instruction) -> None:
         """Call a function of `prebuilt.elementwise`."""
-        operands, opcode, source, buffer = ins.operands, ins.opcode, self.source, self.buffer
+        operands, opcode = self._operands(ins), "clamp" if ins in self.clamps else ins.opcode
+        source, buffer = self.source, self.buffer
         types = tuple([o.shape.dtype for o in operands])
         function, ns = _find_form(opcode, ins.shape.dtype, types, ins.attrs.get("direction", ""), self._suffix)
         if self.exact and opcode == "power" and operands[1] in self.maybe_constant:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from math import prod
 from typing import NamedTuple
@@ -38,7 +38,11 @@ class Spread(NamedTuple):
 SAME, EACH = Spread(Kind.SAME), Spread(Kind.EACH)
 
 
-def find_spreads(order: Sequence[Instruction], results: Iterable[Instruction]) -> dict[Instruction, Spread]:
+def find_spreads(
+    order: Sequence[Instruction],
+    results: Iterable[Instruction],
+    operands_of: Callable[[Instruction], Sequence[Instruction]],
+) -> dict[Instruction, Spread]:
     """Return the broadcasts that only element-wise instructions read, all in rows of one length.
 
     Parameters
@@ -47,12 +51,14 @@ def find_spreads(order: Sequence[Instruction], results: Iterable[Instruction]) -
         Instructions of a program, operands first.
     results : iterable of Instruction
         Results of the program, which have to be in memory.
+    operands_of : callable
+        Function that returns the operands of the function that computes an instruction.
     """
     found = {ins: spread for ins in order if ins.opcode == "broadcast" and (spread := _spread(ins))}
     for ins in results:
         found.pop(ins, None)
     for ins in order if found else ():
-        read = [o for o in dict.fromkeys(ins.operands) if o in found]
+        read = [o for o in dict.fromkeys(operands_of(ins)) if o in found]
         kept = found[read[0]].row if read and ins.opcode in OPCODES else 0
         for o in read:
             if found[o].row != kept:

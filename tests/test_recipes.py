@@ -222,16 +222,16 @@ check_forms(text, "stablehlo.row_norms", x, np.abs(x).sum(-1))
     ),
     "LogCosh": Recipe(
         "An op of TensorFlow", 4, {
-            "src/cyxla/core/ops/math_unary_ops.py": [
+            "src/cyxla/core/ops/math/math_unary_ops.py": [
                 ("", 'op("LogCosh", "x: T -> y: T", "T: {float, double}", shape=elementwise_shape, doc="Log cosh.")'),
             ],
-            "src/cyxla/core/kernels/math_unary_ops.py": [
+            "src/cyxla/core/kernels/math/math_unary_ops.py": [
                 ("", 'unary("LogCosh", lambda x: np.log(np.cosh(x)), FLOATING)'),
             ],
             "src/cyxla/core/gradients/math/math_unary_ops.py": [
                 ("", 'unary_gradient("LogCosh", lambda x, y, dy: dy * _op("Tanh", x))'),
             ],
-            "src/cyxla/tf2xla/kernels/math_unary_ops.py": [
+            "src/cyxla/tf2xla/kernels/math/math_unary_ops.py": [
                 ("", 'lowering("LogCosh", lambda x: xla.log(xla.cosh(x)), types=_FLOATS)'),
             ],
         }, """

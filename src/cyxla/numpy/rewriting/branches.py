@@ -28,14 +28,14 @@ from cyxla.numpy.rewriting.python_state import (
 from cyxla.numpy.rewriting.sharing import refuse_sharing
 from cyxla.numpy.rewriting.unbound import PossiblyUnbound, Unbound, unbound_flag
 from cyxla.numpy.rewriting.unrolling import ITERATIONS_OF_A_BRANCH, count_iterations
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.bodies import Body, inline, record_body
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.doubts import note_doubt
-from cyxla.numpy.tracing.handlers import is_in_try_block
-from cyxla.numpy.tracing.promotion import Kind, dtype_of
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.promotion import Kind, dtype_of
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import current, require_current, resumed, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.tracing.user_program.doubts import note_doubt
+from cyxla.numpy.tracing.user_program.handlers import is_in_try_block
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 

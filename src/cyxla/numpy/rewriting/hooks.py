@@ -26,12 +26,12 @@ from cyxla.numpy.rewriting.python_functions.texts import METHODS, formatted, joi
 from cyxla.numpy.rewriting.scopes import is_user_function
 from cyxla.numpy.rewriting.unbound import Unbound
 from cyxla.numpy.state.scope import Scope
-from cyxla.numpy.tracing.classes import class_of
+from cyxla.numpy.tracing.arrays.stacked_list import StackedList
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced, value_of
 from cyxla.numpy.tracing.hooks import hooks as tracing_hooks
-from cyxla.numpy.tracing.stacked_list import StackedList
-from cyxla.numpy.tracing.texts import TracedText
 from cyxla.numpy.tracing.trace import depth, require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, value_of
+from cyxla.numpy.tracing.user_program.classes import class_of
+from cyxla.numpy.tracing.user_program.texts import TracedText
 
 if TYPE_CHECKING:
     from cyxla.numpy.rewriting.branches import TracedBranch

@@ -26,13 +26,13 @@ from cyxla.numpy.rewriting.python_state import PythonState
 from cyxla.numpy.rewriting.recordings import Recording
 from cyxla.numpy.rewriting.stacks import Appends, roots_of
 from cyxla.numpy.rewriting.unrolling import ITERATIONS_OF_A_PASS, Unrolling, count_iterations
+from cyxla.numpy.tracing.arrays.known_array import KnownArray
+from cyxla.numpy.tracing.arrays.stacked_list import StackedList
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, traced, value_of
 from cyxla.numpy.tracing.bodies import Body, inline, record_body
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.known_array import KnownArray
-from cyxla.numpy.tracing.promotion import dtype_of
-from cyxla.numpy.tracing.stacked_list import StackedList
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.promotion import dtype_of
 from cyxla.numpy.tracing.trace import PlainRunError, current, require_current, resumed
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, traced, value_of
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 

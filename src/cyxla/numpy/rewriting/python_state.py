@@ -20,9 +20,9 @@ from cyxla.numpy.state.effects import Effect
 from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
 from cyxla.numpy.state.outside import OutsideValues
 from cyxla.numpy.state.scope import outside_values
-from cyxla.numpy.tracing.known_array import KnownArray
+from cyxla.numpy.tracing.arrays.known_array import KnownArray
+from cyxla.numpy.tracing.arrays.traced_array import LazyList
 from cyxla.numpy.tracing.trace import is_internal, user_line
-from cyxla.numpy.tracing.traced_array import LazyList
 
 _MOST_OBJECTS: Final = 10_000
 _CONTAINERS: Final = (list, dict, set, deque)

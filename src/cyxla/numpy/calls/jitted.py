@@ -52,7 +52,7 @@ from cyxla.numpy.calls.signatures import Call, read_arguments
 from cyxla.numpy.calls.stages import LoweredModule
 from cyxla.numpy.rewriting.functions import rewritten
 from cyxla.numpy.rewriting.methods import methods_rewritten
-from cyxla.numpy.rewriting.scopes import package_of
+from cyxla.numpy.rewriting.syntax.scopes import package_of
 from cyxla.numpy.state.snapshot import changing_nothing
 from cyxla.numpy.tracing.arrays.sized_array import TooLargeError
 from cyxla.numpy.tracing.containers import flatten, map_leaves

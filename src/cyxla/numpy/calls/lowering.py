@@ -17,7 +17,7 @@ from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, Adapter
 from cyxla.numpy.calls.argument_changes import ArgumentChange, ArgumentContainers
 from cyxla.numpy.calls.constant_results import constant_result
 from cyxla.numpy.calls.deferred_results import deferred_result
-from cyxla.numpy.rewriting.unbound import Unbound
+from cyxla.numpy.rewriting.parts.unbound import Unbound
 from cyxla.numpy.state.effects import Effect
 from cyxla.numpy.state.guards import Guards
 from cyxla.numpy.state.names import guard_names

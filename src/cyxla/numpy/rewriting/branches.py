@@ -11,11 +11,9 @@ import numpy as np
 from cyxla.errors import InternalError, TraceError, UnimplementedError, UnknownError
 from cyxla.numpy.control.carry import agreed_kind, array_text
 from cyxla.numpy.control.lower_cond import emit_conditional
-from cyxla.numpy.rewriting.build import HOOKS
-from cyxla.numpy.rewriting.jumps import VALUE
-from cyxla.numpy.rewriting.parts import Leaves, Part
-from cyxla.numpy.rewriting.python_functions.choices import truth
-from cyxla.numpy.rewriting.python_state import (
+from cyxla.numpy.rewriting.loops.unrolling import ITERATIONS_OF_A_BRANCH, count_iterations
+from cyxla.numpy.rewriting.parts.parts import Leaves, Part
+from cyxla.numpy.rewriting.parts.python_state import (
     ABSENT,
     Contents,
     PythonState,
@@ -25,9 +23,11 @@ from cyxla.numpy.rewriting.python_state import (
     structure_of,
     with_items,
 )
-from cyxla.numpy.rewriting.sharing import refuse_sharing
-from cyxla.numpy.rewriting.unbound import PossiblyUnbound, Unbound, unbound_flag
-from cyxla.numpy.rewriting.unrolling import ITERATIONS_OF_A_BRANCH, count_iterations
+from cyxla.numpy.rewriting.parts.sharing import refuse_sharing
+from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound, unbound_flag
+from cyxla.numpy.rewriting.python_functions.choices import truth
+from cyxla.numpy.rewriting.syntax.build import HOOKS
+from cyxla.numpy.rewriting.syntax.jumps import VALUE
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.bodies import Body, inline, record_body
 from cyxla.numpy.tracing.results.conversion import convert

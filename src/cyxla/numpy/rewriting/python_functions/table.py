@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.rewriting.iterables import (
+from cyxla.numpy.rewriting.loops.iterables import (
     TracedRange,
     backwards,
     combinations,

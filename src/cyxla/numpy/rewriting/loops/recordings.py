@@ -8,11 +8,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from cyxla.numpy.control.carry import agreed_kind, array_text
-from cyxla.numpy.rewriting.build import HOOKS
-from cyxla.numpy.rewriting.parts import Leaves, Part, like
-from cyxla.numpy.rewriting.plans import Learned, Peel, Plan, Repeat, Unsuitable, Variables, is_shared_array
-from cyxla.numpy.rewriting.sharing import possible_arrays, refuse_sharing, refuse_use
-from cyxla.numpy.rewriting.unbound import PossiblyUnbound, Unbound, unbound_flag
+from cyxla.numpy.rewriting.loops.plans import Learned, Peel, Plan, Repeat, Unsuitable, Variables, is_shared_array
+from cyxla.numpy.rewriting.parts.parts import Leaves, Part, like
+from cyxla.numpy.rewriting.parts.sharing import possible_arrays, refuse_sharing, refuse_use
+from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound, unbound_flag
+from cyxla.numpy.rewriting.syntax.build import HOOKS
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.promotion import Kind, dtype_of, same_kind

@@ -15,7 +15,7 @@ from types import CellType, CodeType, FrameType, FunctionType, MethodType, Modul
 from typing import Any, Final
 
 from cyxla.errors import TraceError
-from cyxla.numpy.rewriting.build import HOOKS
+from cyxla.numpy.rewriting.syntax.build import HOOKS
 from cyxla.numpy.state.effects import Effect
 from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
 from cyxla.numpy.state.outside import OutsideValues

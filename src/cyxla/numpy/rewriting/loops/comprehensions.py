@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.rewriting.branches import TracedBranch
-from cyxla.numpy.rewriting.iterables import Source, source_of, use_up
-from cyxla.numpy.rewriting.loops import MOST_UNROLLED, ForLoop
-from cyxla.numpy.rewriting.parts import Part
-from cyxla.numpy.rewriting.plans import Variables
+from cyxla.numpy.rewriting.loops.iterables import Source, source_of, use_up
+from cyxla.numpy.rewriting.loops.loops import MOST_UNROLLED, ForLoop
+from cyxla.numpy.rewriting.loops.plans import Variables
+from cyxla.numpy.rewriting.loops.recordings import INDEX
+from cyxla.numpy.rewriting.loops.stacks import Stacks, with_traced_numbers
+from cyxla.numpy.rewriting.parts.parts import Part
+from cyxla.numpy.rewriting.parts.python_state import PythonState
 from cyxla.numpy.rewriting.python_functions.choices import truth
-from cyxla.numpy.rewriting.python_state import PythonState
-from cyxla.numpy.rewriting.recordings import INDEX
-from cyxla.numpy.rewriting.stacks import Stacks, with_traced_numbers
 from cyxla.numpy.tracing.arrays.stacked_list import RUN_TIME, Elements, StackedList, structure_of
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, traced
 from cyxla.numpy.tracing.containers import flatten

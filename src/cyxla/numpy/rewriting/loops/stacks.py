@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from cyxla.errors import TraceError
-from cyxla.numpy.rewriting.plans import Unsuitable, is_shared_array
+from cyxla.numpy.rewriting.loops.plans import Unsuitable, is_shared_array
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, size_array
 from cyxla.numpy.tracing.arrays.stacked_list import RUN_TIME, Elements, StackedList, leaf_of, structure_of
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of

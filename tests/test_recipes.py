@@ -170,12 +170,12 @@ def row_norms(ins: Instruction) -> Step:
     rows, length = prod(shape.dims[:-1]), shape.dims[-1]
     ns = 0.1 * rows * length
     tasks = cost.tasks(ns, max(rows, 1))
-    text = instantiate("row_norms.h", ROWS_TYPE=scalar.storage_type(shape.dtype), ROWS_RUN="KERNEL_run")
+    text = instantiate("linalg/row_norms.h", ROWS_TYPE=scalar.storage_type(shape.dtype), ROWS_RUN="KERNEL_run")
     made = Kernel(describe("row-norms", ins.shape), tasks, ns, 0, "row-norms")
     return Step(standalone_kernel(text, [tasks, rows, length], made), (resolve(ins.operands[0]),), (Value(ins),))
 ''')],
-            "include/cyxla/kernels/row_norms.h": [("", '''/* Sums of the absolute values of rows: a template. */
-#include "../abi.h"
+            "include/cyxla/kernels/linalg/row_norms.h": [("", '''/* Sums of the absolute values of rows: a template. */
+#include "../../abi.h"
 
 static cyx_status ROWS_RUN(const int64_t *q, void *const *bufs, int64_t begin, int64_t end) {
   for (int64_t r = q[1] * begin / q[0]; r < q[1] * end / q[0]; ++r) {

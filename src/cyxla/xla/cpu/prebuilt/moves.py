@@ -21,6 +21,6 @@ def _function(size: int) -> str:
     name = f"move_{size}"
     call = f"return {name}_run(CYX_NUMBERS(bufs), bufs, begin, end);"
     return (
-        instantiate("strided_copy.h", COPY_PREFIX=name, COPY_BYTES=size, COPY_MAX_RANK=MAX_RANK)
+        instantiate("loops/strided_copy.h", COPY_PREFIX=name, COPY_BYTES=size, COPY_MAX_RANK=MAX_RANK)
         + f"{KERNEL[0]} CYX_PREBUILT({name})({KERNEL[1]}) {{ {call} }}\n"
     )

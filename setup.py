@@ -128,7 +128,7 @@ setup(
     package_data={
         "": ["*.pyi"],
         "cyxla": ["py.typed", "testing/data/*.zip"],
-        "cyxla.include.cyxla": ["*.h", "*.hpp", "kernels/*.h", "aot/*.[ch]", "aot/python/*.[ch]"],
+        "cyxla.include.cyxla": ["*.h", "*.hpp", "kernels/*/*.h", "aot/*.[ch]", "aot/python/*.[ch]"],
     },
     ext_modules=[
         *cythonize(

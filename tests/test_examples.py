@@ -14,8 +14,8 @@ from support import plugins
 
 import cyxla
 from cyxla.core.framework import apply_op, load_op_library
-from cyxla.tools import functions, opcodes, settings
 from cyxla.tools.main import main
+from cyxla.tools.verbs import functions, opcodes, settings
 from cyxla.xla.service import register_compiler
 
 ROOT = Path(__file__).parents[1]

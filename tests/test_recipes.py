@@ -116,7 +116,7 @@ def antitranspose(node: Node) -> Cotangents:
     return [xla.antitranspose(node.g)]
 ''')],
         }, """
-from cyxla.numpy.tracing.traced_array import TracedArray, value_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, value_of
 from cyxla.xla.hlo.builder import functions as xla
 antitranspose = lambda x: TracedArray(xla.antitranspose(value_of(x)))
 x = np.arange(6.0).reshape(2, 3)
@@ -170,12 +170,12 @@ def row_norms(ins: Instruction) -> Step:
     rows, length = prod(shape.dims[:-1]), shape.dims[-1]
     ns = 0.1 * rows * length
     tasks = cost.tasks(ns, max(rows, 1))
-    text = instantiate("row_norms.h", ROWS_TYPE=scalar.storage_type(shape.dtype), ROWS_RUN="KERNEL_run")
+    text = instantiate("linalg/row_norms.h", ROWS_TYPE=scalar.storage_type(shape.dtype), ROWS_RUN="KERNEL_run")
     made = Kernel(describe("row-norms", ins.shape), tasks, ns, 0, "row-norms")
     return Step(standalone_kernel(text, [tasks, rows, length], made), (resolve(ins.operands[0]),), (Value(ins),))
 ''')],
-            "include/cyxla/kernels/row_norms.h": [("", '''/* Sums of the absolute values of rows: a template. */
-#include "../abi.h"
+            "include/cyxla/kernels/linalg/row_norms.h": [("", '''/* Sums of the absolute values of rows: a template. */
+#include "../../abi.h"
 
 static cyx_status ROWS_RUN(const int64_t *q, void *const *bufs, int64_t begin, int64_t end) {
   for (int64_t r = q[1] * begin / q[0]; r < q[1] * end / q[0]; ++r) {
@@ -208,7 +208,7 @@ def row_norms(node: Node) -> Cotangents:
     return [xla.broadcast_in_dim(node.g, x.shape.dims, range(x.shape.rank - 1)) * xla.sign(x)]
 ''')],
         }, """
-from cyxla.numpy.tracing.traced_array import TracedArray, value_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, value_of
 from cyxla.xla.hlo.builder import functions as xla
 row_norms = lambda x: TracedArray(xla.row_norms(value_of(x)))
 x = np.linspace(-3, 4, 35).reshape(5, 7)
@@ -222,16 +222,16 @@ check_forms(text, "stablehlo.row_norms", x, np.abs(x).sum(-1))
     ),
     "LogCosh": Recipe(
         "An op of TensorFlow", 4, {
-            "src/cyxla/core/ops/math_unary_ops.py": [
+            "src/cyxla/core/ops/math/math_unary_ops.py": [
                 ("", 'op("LogCosh", "x: T -> y: T", "T: {float, double}", shape=elementwise_shape, doc="Log cosh.")'),
             ],
-            "src/cyxla/core/kernels/math_unary_ops.py": [
+            "src/cyxla/core/kernels/math/math_unary_ops.py": [
                 ("", 'unary("LogCosh", lambda x: np.log(np.cosh(x)), FLOATING)'),
             ],
             "src/cyxla/core/gradients/math/math_unary_ops.py": [
                 ("", 'unary_gradient("LogCosh", lambda x, y, dy: dy * _op("Tanh", x))'),
             ],
-            "src/cyxla/tf2xla/kernels/math_unary_ops.py": [
+            "src/cyxla/tf2xla/kernels/math/math_unary_ops.py": [
                 ("", 'lowering("LogCosh", lambda x: xla.log(xla.cosh(x)), types=_FLOATS)'),
             ],
         }, """

@@ -30,41 +30,45 @@ Instance = tuple[str, dict[str, str | int]]  # a header and its parameters
 
 
 def keys(bits: int) -> Instance:
-    return "sort_keys.h", {"KEYS_PREFIX": f"keys{bits}", "KEYS_BITS": bits}
+    return "sort/sort_keys.h", {"KEYS_PREFIX": f"keys{bits}", "KEYS_BITS": bits}
 
 
 def by_bits(bits: int, key: str, indices: int) -> Instance:
     prefix = f"{'order' if indices else 'sort'}_{bits}"
-    return "sort_by_bits.h", {
+    return "sort/sort_by_bits.h", {
         "SORT_PREFIX": prefix, "SORT_BITS": bits, "SORT_INDICES": indices, "SORT_KEY": key,
     }  # fmt: skip
 
 
 def rows(prefix: str, key: str, keys: str) -> Instance:
-    return "sort_rows.h", {
+    return "sort/sort_rows.h", {
         "SORT_PREFIX": prefix, "SORT_KEY": key, "SORT_KEYS_PREFIX": keys, "SORT_SAMPLES": 16, "SORT_MAX_BUCKETS": 64,
         "SORT_PADDING": 64,
     }  # fmt: skip
 
 
 def topk(bits: int, key: str) -> Instance:
-    return "topk.h", {"TOPK_PREFIX": f"topk{bits}", "TOPK_KEY": key, "TOPK_BITS": bits, "TOPK_MAX_K": 128}
+    return "sort/topk.h", {"TOPK_PREFIX": f"topk{bits}", "TOPK_KEY": key, "TOPK_BITS": bits, "TOPK_MAX_K": 128}
 
 
 def packed(prefix: str, size: int, indices: int = 0) -> Instance:
-    return "compact_elements.h", {"PACK_PREFIX": f"{prefix}_{size}", "PACK_BYTES": size, "PACK_INDICES": indices}
+    return "compaction/compact_elements.h", {
+        "PACK_PREFIX": f"{prefix}_{size}",
+        "PACK_BYTES": size,
+        "PACK_INDICES": indices,
+    }
 
 
 def fft(prefix: str, bits: int, *headers: str) -> list[str | Instance]:
     """Return the named headers of Fourier transforms behind the first one, with the passes where they belong."""
     size = bits // 8
     parts: dict[str, list[str | Instance]] = {
-        "moves": [("fft_moves.h", {"FFT_SQUARE": f"cyx_square_{size}", "FFT_SQUARE_ROWS": f"CYX_SQUARE_{size}"})],
-        "real": [("fft_real.h", {"FFT_C2R": 0}), ("fft_real.h", {"FFT_C2R": 1})],
-        "lines": [passes(frozenset({0, 1, 4})) + fixed_panels(frozenset({32})), ("fft_lines.h", {})],
-        "stages": [("fft.h", {"FFT_STACK_BYTES": 4096})],
+        "moves": [("fft/fft_moves.h", {"FFT_SQUARE": f"cyx_square_{size}", "FFT_SQUARE_ROWS": f"CYX_SQUARE_{size}"})],
+        "real": [("fft/fft_real.h", {"FFT_C2R": 0}), ("fft/fft_real.h", {"FFT_C2R": 1})],
+        "lines": [passes(frozenset({0, 1, 4})) + fixed_panels(frozenset({32})), ("fft/fft_lines.h", {})],
+        "stages": [("fft/fft.h", {"FFT_STACK_BYTES": 4096})],
     }
-    vectors: Instance = ("fft_vectors.h", {"FFT_PREFIX": prefix, "FFT_BITS": bits})
+    vectors: Instance = ("fft/fft_vectors.h", {"FFT_PREFIX": prefix, "FFT_BITS": bits})
     return [vectors, *(part for name in headers for part in parts[name])]
 
 
@@ -84,14 +88,14 @@ def on_tiles(functions: str, header: str, family: str, **parameters: str | int) 
 
 def cholesky(prefix: str, functions: str, lower: int, info: int, **transpose: str) -> list[str | Instance]:
     return on_tiles(
-        functions, "cholesky.h", "CHOLESKY", PREFIX=prefix, BITS=32, LANES=4, WIDTH=8, TILE_ROWS=4, N=20,
+        functions, "linalg/cholesky.h", "CHOLESKY", PREFIX=prefix, BITS=32, LANES=4, WIDTH=8, TILE_ROWS=4, N=20,
         PANELS=3, LOWER=lower, INFO=info, X_OFFSET=64, FAILED_OFFSET=0, **transpose,
     )  # fmt: skip
 
 
 def lu(prefix: str, info: int) -> list[str | Instance]:
     return on_tiles(
-        "copy update_nn solve_unit rank_1_update", "lu.h", "LU", PREFIX=prefix, BITS=32, LANES=4, WIDTH=8,
+        "copy update_nn solve_unit rank_1_update", "linalg/lu.h", "LU", PREFIX=prefix, BITS=32, LANES=4, WIDTH=8,
         TILE_ROWS=4, M=22, N=20, K=20, PANELS=3, LAST_PHASE=3, INFO=info, ZERO_OFFSET=0, PIVOTS_OFFSET=64,
         X_OFFSET=256, L_OFFSET=4096,
     )  # fmt: skip
@@ -99,21 +103,23 @@ def lu(prefix: str, info: int) -> list[str | Instance]:
 
 def reflectors(functions: str, transpose: int) -> list[str | Instance]:
     return on_tiles(
-        functions, "block_reflector.h", "QR", LANES=4, WIDTH=8, TILE_ROWS=4, BLOCKS=2, TRANSPOSE=transpose, X_OFFSET=0,
+        functions, "linalg/block_reflector.h", "QR", LANES=4, WIDTH=8, TILE_ROWS=4, BLOCKS=2, TRANSPOSE=transpose,
+        X_OFFSET=0,
         V_OFFSET=4096, T_OFFSET=8192,
     )  # fmt: skip
 
 
 def solve(prefix: str, functions: str, flags: dict[str, int], **transpose: str) -> list[str | Instance]:
     return on_tiles(
-        functions, "triangular_solve.h", "SOLVE", PREFIX=prefix, WIDTH=8, TILE_ROWS=4, N=20, M=9, PANELS=2, TILES=5,
+        functions, "linalg/triangular_solve.h", "SOLVE", PREFIX=prefix, WIDTH=8, TILE_ROWS=4, N=20, M=9, PANELS=2,
+        TILES=5,
         PARTS=5, L_OFFSET=0, X_OFFSET=4096, **flags, **transpose,
     )  # fmt: skip
 
 
 def solve_vector(prefix: str, **flags: int) -> list[str | Instance]:
     return on_tiles(
-        "", "vector_solve.h", "SOLVE", PREFIX=prefix, LANES=4, N=100, STRIDE=2, APART=1, X_OFFSET=0, **flags
+        "", "linalg/vector_solve.h", "SOLVE", PREFIX=prefix, LANES=4, N=100, STRIDE=2, APART=1, X_OFFSET=0, **flags
     )
 
 
@@ -133,7 +139,7 @@ def tile(name: str, sizes: dict[str, int] | None = None, **more: int) -> list[st
     arguments = "const p_tile *, const p_e *restrict, const p_e *restrict, p_e *restrict, const char *, int64_t"
     return [
         f"static void {name}({arguments});\n{constants}\n",
-        ("dot_tile.h", {"TILE_NAME": name, "TILE_PREFIX": "p", "TILE_ELEMENT": "float", **made}),
+        ("dot/dot_tile.h", {"TILE_NAME": name, "TILE_PREFIX": "p", "TILE_ELEMENT": "float", **made}),
     ]
 
 
@@ -163,7 +169,7 @@ def dot(units: int, pack: int, *, constant: bool = True) -> list[str | Instance]
         "{ (void)a, (void)b, (void)c, (void)d, (void)e, (void)f; }\n"
         if pack == templates.PACK_ANY
         else "",
-        ("dot.h", {f"DOT_{name}": value for name, value in zip(names, made, strict=True)}),
+        ("dot/dot.h", {f"DOT_{name}": value for name, value in zip(names, made, strict=True)}),
     ]
 
 
@@ -187,15 +193,17 @@ def few_rows(
 
 def inner_products(sums: int = 0, parts: int = 2, **sizes: int) -> list[str | Instance]:
     more = {"COLUMNS": 4, "PREFETCH": 2048 if sizes else 0, "PARTS": parts, "SPAN": 8}
-    return few_rows(templates.InnerText, "inner_products.h", "INNER", ("dot_few_rows.h", {"SUMS": sums}), more, **sizes)
+    return few_rows(
+        templates.InnerText, "dot/inner_products.h", "INNER", ("dot/dot_few_rows.h", {"SUMS": sums}), more, **sizes
+    )
 
 
 def row_sums(after: int = 0, *, several: bool = False, **sizes: int) -> list[str | Instance]:
     header, family, more = (
-        ("row_combinations.h", "COMBINATIONS", {"ROWS": 32}) if several
-        else ("row_combination.h", "COMBINE", {"LOCALITY": 3})
+        ("dot/row_combinations.h", "COMBINATIONS", {"ROWS": 32}) if several
+        else ("dot/row_combination.h", "COMBINE", {"LOCALITY": 3})
     )  # fmt: skip
-    return few_rows(templates.RowSumsText, header, family, ("dot_row_sums.h", {"AFTER": after}), more, **sizes)
+    return few_rows(templates.RowSumsText, header, family, ("dot/dot_row_sums.h", {"AFTER": after}), more, **sizes)
 
 
 def convolution(*headers: str, rank: int, dilated: int = 0, **sizes: int) -> list[str | Instance]:
@@ -208,16 +216,16 @@ def convolution(*headers: str, rank: int, dilated: int = 0, **sizes: int) -> lis
     tables = f"static const p_tile p_tiles[] = {{tile}};\nstatic const p_window p_windows[] = {{{{{functions}}}}};\n"
     constant = int(bool(sizes))
     parts: dict[str, tuple[str, Instance]] = {
-        "tile": (f"static void tile({arguments});\n", ("convolution_tile.h", {
+        "tile": (f"static void tile({arguments});\n", ("convolution/convolution_tile.h", {
             "TILE_NAME": "tile", "TILE_PREFIX": "p", "TILE_ELEMENT": "float", "TILE_ROWS": 7, "TILE_VECTORS": 4,
             "TILE_LANES": 4, "TILE_HALVES": constant, "TILE_PREFETCH": constant,
             "TILE_CONSTANT": constant + (sizes.get("blocks", 1) > 1),
         })),
-        "window": ("static float p_zeros[64];\n", ("convolution_window.h", {
+        "window": ("static float p_zeros[64];\n", ("convolution/convolution_window.h", {
             "WINDOW_PREFIX": "p", "WINDOW_RANK": rank, "WINDOW_DILATED": dilated, "WINDOW_SCALAR": dilated,
             "WINDOW_LEAVES": leaves, "WINDOW_CONSTANT": constant,
         })),
-        "whole": (tables, ("convolution.h", {
+        "whole": (tables, ("convolution/convolution.h", {
             "CONVOLUTION_PREFIX": "p", "CONVOLUTION_ELEMENT": "float", "CONVOLUTION_LANES": 4,
             "CONVOLUTION_PREFETCH": constant, "CONVOLUTION_LEAVES": leaves, "CONVOLUTION_CONSTANT": constant,
         })),
@@ -237,13 +245,13 @@ def convolution_tile(positions: int, **parameters: int) -> list[str | Instance]:
     prototype = text.tile("tile", positions, 2, False).partition("\n")[0]
     return [
         "\n".join([*text.types, after, prototype, ""]),
-        ("convolution_row_tile.h", {f"TILE_{key}": value for key, value in made.items()}),
+        ("convolution/convolution_row_tile.h", {f"TILE_{key}": value for key, value in made.items()}),
     ]
 
 
 ROWS: list[str | Instance] = [
     "static const p_tile p_tiles[] = {tile};\n",
-    ("convolution_rows.h", {"ROWS_PREFIX": "p", "ROWS_ELEMENT": "float", "ROWS_SUMS": 112}),
+    ("convolution/convolution_rows.h", {"ROWS_PREFIX": "p", "ROWS_ELEMENT": "float", "ROWS_SUMS": 112}),
 ]
 PACKED = (1, 2, 4, 8, 16)
 VECTORS = "\n".join(templates.types("p", "float", 16)) + "\n"
@@ -257,8 +265,8 @@ static inline int32_t topk0_key(topk0_element e, const int64_t *q) { return e ^ 
 """
 #: Of each header, or a form of it: C and instances, one after the other, and the functions that are for others.
 CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
-    "sort_keys.h": ([keys(32), keys(64)], ("keys32_sort", "keys32_spread", "keys64_sort", "keys64_spread")),
-    "sort_rows.h": (
+    "sort/sort_keys.h": ([keys(32), keys(64)], ("keys32_sort", "keys32_spread", "keys64_sort", "keys64_spread")),
+    "sort/sort_rows.h": (
         [
             keys(32), keys(64),
             by_bits(8, "uint32_t", 0), rows("sort_8", "uint32_t", "keys32"),
@@ -267,96 +275,97 @@ CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
         ],
         ("sort_8_run", "sort_64_run", "order_32_run", "keys32_spread", "keys64_spread"),
     ),
-    "sort_by_bits.h": (
+    "sort/sort_by_bits.h": (
         [by_bits(16, "uint32_t", 0), by_bits(16, "uint64_t", 1)],
         tuple(f"{name}_16_{part}" for name in ("sort", "order") for part in ("load_keys", "store", "restore")),
     ),
-    "sort_wide.h": (
-        [keys(64), *(("sort_wide.h", {"WIDE_PREFIX": f"w{n}", "WIDE_KEYS_PREFIX": "keys64", "WIDE_INDEX_BITS": n})
+    "sort/sort_wide.h": (
+        [keys(64), *(("sort/sort_wide.h", {"WIDE_PREFIX": f"w{n}", "WIDE_KEYS_PREFIX": "keys64", "WIDE_INDEX_BITS": n})
                      for n in (1, 31))],
         ("w1_argsort", "w31_argsort", "keys64_spread"),
     ),
-    "merge_sort.h": (
+    "sort/merge_sort.h": (
         [part for kind in "ab" for part in (
-            RECORDS.replace("KIND", kind), ("merge_sort.h", {"MERGE_PREFIX": kind, "MERGE_RUN": 12}))],
+            RECORDS.replace("KIND", kind), ("sort/merge_sort.h", {"MERGE_PREFIX": kind, "MERGE_RUN": 12}))],
         ("a_sort", "b_sort"),
     ),
-    "topk.h": (
+    "sort/topk.h": (
         [topk(8, "int32_t"), topk(64, "int64_t"), ELEMENTS, topk(0, "int32_t")],
         ("topk8_run", "topk64_run", "topk0_run"),
     ),
-    "fft_vectors.h": (fft("a", 32), ()),
-    "fft_moves.h": (fft("a", 64, "moves"), FFT_MOVES),
-    "fft_real.h": (fft("a", 32, "real"), ("a_r2c_rows", "a_c2r_rows", "a_r2c_line", "a_c2r_line")),
-    "fft_lines.h": (fft("a", 64, "moves", "lines"), ("a_transform_rows", "a_transform_line", *FFT_MOVES)),
-    "fft.h": (
+    "fft/fft_vectors.h": (fft("a", 32), ()),
+    "fft/fft_moves.h": (fft("a", 64, "moves"), FFT_MOVES),
+    "fft/fft_real.h": (fft("a", 32, "real"), ("a_r2c_rows", "a_c2r_rows", "a_r2c_line", "a_c2r_line")),
+    "fft/fft_lines.h": (fft("a", 64, "moves", "lines"), ("a_transform_rows", "a_transform_line", *FFT_MOVES)),
+    "fft/fft.h": (
         [part for prefix, bits in (("a", 32), ("b", 64))
          for part in fft(prefix, bits, "moves", "real", "lines", "stages")],
         ("a_run", "b_run"),
     ),
-    "cholesky.h": (
+    "linalg/cholesky.h": (
         cholesky("a", "update_tn solve", 1, 0, TRANSPOSE="cyx_tile_4") + cholesky("b", "copy update_tn solve", 0, 1),
         ("a_part", "b_part"),
     ),
-    "lu.h": (lu("a", 0) + lu("b", 1), ("a_part", "b_part")),
-    "block_reflector.h": (reflectors("update_tn update_nn", 0), ("a_panel", "a_v", "a_t", "a_form", "a_apply")),
-    "qr.h": (
+    "linalg/lu.h": (lu("a", 0) + lu("b", 1), ("a_part", "b_part")),
+    "linalg/block_reflector.h": (reflectors("update_tn update_nn", 0), ("a_panel", "a_v", "a_t", "a_form", "a_apply")),
+    "linalg/qr.h": (
         [*reflectors("copy update_tn update_nn gemv_t rank_1_update", 1),
-         ("qr.h", {"QR_M": 22, "QR_N": 20, "QR_K": 20, "QR_PANELS": 3, "QR_LAST_PHASE": 3})],
+         ("linalg/qr.h", {"QR_M": 22, "QR_N": 20, "QR_K": 20, "QR_PANELS": 3, "QR_LAST_PHASE": 3})],
         ("a_part",),
     ),
-    "reflector_product.h": (
-        [*reflectors("copy update_tn update_nn", 0), ("reflector_product.h", {"QR_M": 22, "QR_N": 20, "QR_K": 20})],
+    "linalg/reflector_product.h": (
+        [*reflectors("copy update_tn update_nn", 0),
+         ("linalg/reflector_product.h", {"QR_M": 22, "QR_N": 20, "QR_K": 20})],
         ("a_part",),
     ),
-    "triangular_solve.h": (
+    "linalg/triangular_solve.h": (
         solve("a", "copy update_tn solve", {"LEFT": 1, "COLUMNS": 0, "BACKWARD": 1, "UNIT": 0})
         + solve("b", "update_tn solve", {"LEFT": 0, "COLUMNS": 1, "BACKWARD": 0, "UNIT": 1}, TRANSPOSE="cyx_tile_4"),
         ("a_part", "b_part"),
     ),
-    "vector_solve.h": (
+    "linalg/vector_solve.h": (
         solve_vector("a", COLUMNS=0, BACKWARD=1, UNIT=0) + solve_vector("b", COLUMNS=1, BACKWARD=0, UNIT=1),
         ("a_part", "b_part"),
     ),
-    "strided_copy.h": (
-        [("strided_copy.h", {"COPY_PREFIX": f"copy{n}", "COPY_BYTES": n, "COPY_MAX_RANK": 8,
+    "loops/strided_copy.h": (
+        [("loops/strided_copy.h", {"COPY_PREFIX": f"copy{n}", "COPY_BYTES": n, "COPY_MAX_RANK": 8,
                              "COPY_TRANSPOSE(to, to_step, from, step, rows, columns)":
                              "for (int64_t y = 0; y < (rows); ++y) for (int64_t x = 0; x < (columns); ++x) "
                              "(to)[y * (to_step) + x] = (from)[x * (step) + y]"})
          for n in (1, 2, 4, 8, 16)],
         tuple(f"copy{n}_run" for n in (1, 2, 4, 8, 16)),
     ),
-    "compact_elements.h": (
+    "compaction/compact_elements.h": (
         [packed("a", n) for n in PACKED] + [packed("a_indices", n, 1) for n in (4, 8)],
         (*(f"a_{n}_pack" for n in PACKED), "a_indices_4_pack", "a_indices_8_pack"),
     ),
-    "compact.h": (
+    "compaction/compact.h": (
         [part for prefix in "ab" for part in (
             *(packed(prefix, n) for n in PACKED), *(packed(f"{prefix}_indices", n, 1) for n in (4, 8)),
-            ("compact.h", {"COMPACT_PREFIX": prefix}))],
+            ("compaction/compact.h", {"COMPACT_PREFIX": prefix}))],
         ("a_run", "b_run"),
     ),
-    "map_blocks.h": (
-        [("map_blocks.h", {"MAP_PREFIX": prefix, "MAP_BLOCK": 64}) for prefix in "ab"], ("a_run", "b_run"),
+    "loops/map_blocks.h": (
+        [("loops/map_blocks.h", {"MAP_PREFIX": prefix, "MAP_BLOCK": 64}) for prefix in "ab"], ("a_run", "b_run"),
     ),
-    "reduce.h": (
-        [("reduce.h", {
+    "reduce/reduce.h": (
+        [("reduce/reduce.h", {
             "REDUCE_NAME": f"{prefix}_run", "REDUCE_MEMORY": "float", "REDUCE_LOCAL": "float", "REDUCE_LOAD(m)": "m",
             "REDUCE_STORE(x)": "x", "REDUCE_COMBINE(x, y)": "(x < y ? x : y)", "REDUCE_UNIT": "initial",
             "REDUCE_RESULT": "x",
         }) for prefix in "ab"],
         ("a_run", "b_run"),
     ),
-    "reduce_lanes.h": (
-        ['#include "cyxla/scalar.h"\n#include "cyxla/loops.h"\n', *(("reduce_lanes.h", {
+    "reduce/reduce_lanes.h": (
+        ['#include "cyxla/scalar.h"\n#include "cyxla/loops.h"\n', *(("reduce/reduce_lanes.h", {
             "REDUCE_PREFIX": prefix, "REDUCE_REAL": "float", "REDUCE_MEMORY": "float", "REDUCE_LANES": 64,
             "REDUCE_UNIT": "-0.0", "REDUCE_ADD": "cyx_lanes_add_f32", "REDUCE_FOLD": "cyx_fold_add_f32",
             "REDUCE_COMBINE(x, y)": "x + y",
         }) for prefix in "ab")],
         ("a_run", "b_run"),
     ),
-    "reduce_vectors.h": (
-        [("reduce_vectors.h", {
+    "reduce/reduce_vectors.h": (
+        [("reduce/reduce_vectors.h", {
             "REDUCE_PREFIX": prefix, "REDUCE_MEMORY": "float", "REDUCE_LOAD(m)": "m", "REDUCE_STORE(x)": "x",
             "REDUCE_KIND": kind, "REDUCE_REAL": "float", "REDUCE_BITS": "int32_t", "REDUCE_BEFORE(x, y)": "((x) > (y))",
             "REDUCE_FIRST": "-__builtin_inff()", "REDUCE_SIGN": "(-0x7fffffff - 1)", "REDUCE_BETTER_ZERO": "0.0",
@@ -368,24 +377,28 @@ CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
         }) for kind, prefix in enumerate("abc")],
         ("a_run", "b_run", "c_run"),
     ),
-    "scan.h": (
-        [("scan.h", {
+    "reduce/scan.h": (
+        [("reduce/scan.h", {
             "SCAN_PREFIX": prefix, "SCAN_MEMORY": "float", "SCAN_LOAD(m)": "m", "SCAN_TYPE": "float",
             "SCAN_UNIT": "0", "SCAN_UPDATE(v, x)": "v + x", "SCAN_RESULT(init, v)": "(init + v)",
         }) for prefix in "ab"],
         ("a_run", "b_run"),
     ),
-    "profile.h": (
-        [("profile.h", {
+    "entry/profile.h": (
+        [("entry/profile.h", {
             "PROFILE_CLOCK": 2, "PROFILE_CLOCK_ID": 1, "PROFILE_MEMORY": 3, "PROFILE_SITES": 5,
             "PROFILE_SITE_FIELDS": 2, "PROFILE_EVENTS": 100, "PROFILE_EVENT_FIELDS": 4,
         })],
         ("profile_clock", "profile_add"),
     ),
-    "call_status.h": ([("call_status.h", {"CALL_PREFIX": prefix}) for prefix in "ab"], ("a_status", "b_status")),
-    "threefry.h": ([("threefry.h", {"THREEFRY_PREFIX": prefix}) for prefix in "ab"], ("a_threefry", "b_threefry")),
-    "philox.h": ([("philox.h", {"PHILOX_PREFIX": prefix}) for prefix in "ab"], ("a_philox", "b_philox")),
-    "dot_tile.h": (
+    "calls/call_status.h": (
+        [("calls/call_status.h", {"CALL_PREFIX": prefix}) for prefix in "ab"], ("a_status", "b_status"),
+    ),
+    "rng/threefry.h": (
+        [("rng/threefry.h", {"THREEFRY_PREFIX": prefix}) for prefix in "ab"], ("a_threefry", "b_threefry"),
+    ),
+    "rng/philox.h": ([("rng/philox.h", {"PHILOX_PREFIX": prefix}) for prefix in "ab"], ("a_philox", "b_philox")),
+    "dot/dot_tile.h": (
         [
             VECTORS, *tile("any"), *tile("columns", COLUMNS=1), *tile("prefetching", PREFETCH=1),
             *tile("known", {"count": 8, "right_stride": 16}, ROWS=14, VECTORS=1), *tile("cut", {"count": 8}, TAIL=3),
@@ -393,39 +406,43 @@ CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
         ],
         ("any", "columns", "prefetching", "known", "cut", "linked"),
     ),
-    "dot.h": ([VECTORS, *dot(templates.ANY_UNITS, templates.PACK_ANY, constant=False)], ("p_run",)),
-    "dot.h, panels": ([VECTORS, *dot(templates.PANEL_UNITS, templates.PACK_ROWS)], ("p_run",)),
-    "dot.h, panels, packed": ([VECTORS, *dot(templates.PANEL_UNITS, templates.PACK_ANY)], ("p_run",)),
-    "inner_products.h": (inner_products(k=9), ("tile",)),
-    "row_combination.h": (row_sums(k=9), ("tile",)),
-    "row_combinations.h": (row_sums(several=True, k=9, m=3), ("tile",)),
-    "dot_few_rows.h": (inner_products(), ("p_run",)),
-    "dot_few_rows.h, constant": (inner_products(sums=6, k=9, m=2, width=3), ("p_run",)),
-    "dot_row_sums.h": (row_sums(), ("p_run",)),
-    "dot_row_sums.h, constant": (row_sums(1, several=True, k=99, m=2, width=9, parts=2, units=2, tasks=2), ("p_run",)),
-    "convolution_tile.h": (convolution("tile", rank=1), ("tile",)),
-    "convolution_tile.h, constant": (convolution("tile", rank=1, depth=9, block_depth=3, blocks=3), ("tile",)),
-    "convolution_window.h": (
+    "dot/dot.h": ([VECTORS, *dot(templates.ANY_UNITS, templates.PACK_ANY, constant=False)], ("p_run",)),
+    "dot/dot.h, panels": ([VECTORS, *dot(templates.PANEL_UNITS, templates.PACK_ROWS)], ("p_run",)),
+    "dot/dot.h, panels, packed": ([VECTORS, *dot(templates.PANEL_UNITS, templates.PACK_ANY)], ("p_run",)),
+    "dot/inner_products.h": (inner_products(k=9), ("tile",)),
+    "dot/row_combination.h": (row_sums(k=9), ("tile",)),
+    "dot/row_combinations.h": (row_sums(several=True, k=9, m=3), ("tile",)),
+    "dot/dot_few_rows.h": (inner_products(), ("p_run",)),
+    "dot/dot_few_rows.h, constant": (inner_products(sums=6, k=9, m=2, width=3), ("p_run",)),
+    "dot/dot_row_sums.h": (row_sums(), ("p_run",)),
+    "dot/dot_row_sums.h, constant": (
+        row_sums(1, several=True, k=99, m=2, width=9, parts=2, units=2, tasks=2), ("p_run",),
+    ),
+    "convolution/convolution_tile.h": (convolution("tile", rank=1), ("tile",)),
+    "convolution/convolution_tile.h, constant": (
+        convolution("tile", rank=1, depth=9, block_depth=3, blocks=3), ("tile",),
+    ),
+    "convolution/convolution_window.h": (
         convolution("window", rank=8), ("p_origins_8", "p_addresses_8", "p_has_nans_8"),
     ),
-    "convolution_window.h, dilated": (
+    "convolution/convolution_window.h, dilated": (
         convolution("window", rank=2, dilated=1, base_dilation0=2, base_dilation1=1, leaves=1),
         ("p_origins_2", "p_addresses_2", "p_has_nans_2"),
     ),
-    "convolution.h": (convolution("tile", "window", "whole", rank=3), ("p_run",)),
-    "convolution.h, padded": (
+    "convolution/convolution.h": (convolution("tile", "window", "whole", rank=3), ("p_run",)),
+    "convolution/convolution.h, padded": (
         convolution("tile", "window", "whole", rank=2, chunk=12, rows=7, width=16, blocks=2, depth=4, leaves=1),
         ("p_run",),
     ),
-    "convolution.h, constant": (
+    "convolution/convolution.h, constant": (
         convolution("tile", "window", "whole", rank=2, chunk=12, rows=7, width=16, blocks=1, depth=4, block_depth=4),
         ("p_run",),
     ),
-    "convolution_row_tile.h": (convolution_tile(14), ("tile",)),
-    "convolution_row_tile.h, depthwise": (convolution_tile(1, DEPTHWISE=1), ("tile",)),
-    "convolution_row_tile.h, constant": (convolution_tile(2, CONSTANT=1, RANK=8, CHAIN=512), ("tile",)),
-    "convolution_row_tile.h, dilated": (convolution_tile(1, CONSTANT=1, RANK=1, DILATED=1), ("tile",)),
-    "convolution_rows.h": (convolution_tile(1) + ROWS, ("p_run",)),
+    "convolution/convolution_row_tile.h": (convolution_tile(14), ("tile",)),
+    "convolution/convolution_row_tile.h, depthwise": (convolution_tile(1, DEPTHWISE=1), ("tile",)),
+    "convolution/convolution_row_tile.h, constant": (convolution_tile(2, CONSTANT=1, RANK=8, CHAIN=512), ("tile",)),
+    "convolution/convolution_row_tile.h, dilated": (convolution_tile(1, CONSTANT=1, RANK=1, DILATED=1), ("tile",)),
+    "convolution/convolution_rows.h": (convolution_tile(1) + ROWS, ("p_run",)),
 }  # fmt: skip
 
 
@@ -444,7 +461,8 @@ def source(parts: list[str | Instance], used: tuple[str, ...]) -> str:
 
 
 def test_every_header_has_a_case():
-    assert {path.name for path in KERNELS.iterdir()} == {name.split(",")[0] for name in CASES}
+    headers = {path.relative_to(KERNELS).as_posix() for path in KERNELS.rglob("*.*")}
+    assert headers == {name.split(",")[0] for name in CASES}
 
 
 LOWEST, *_, HIGHEST = ISA_FEATURES
@@ -476,7 +494,9 @@ def test_instances_are_what_a_preprocessor_makes(header, isa):
 
 def text_of(part: str | Instance) -> str:
     """Return the text of the header of an instance; nothing for other text."""
-    return "" if isinstance(part, str) else (KERNELS / part[0]).read_text(encoding="utf-8").replace('"../', '"cyxla/')
+    if isinstance(part, str):
+        return ""
+    return (KERNELS / part[0]).read_text(encoding="utf-8").replace('"../../', '"cyxla/')
 
 
 def tokens(text: str, isa: str) -> list[str]:
@@ -489,14 +509,17 @@ def tokens(text: str, isa: str) -> list[str]:
 def test_constants_stand_in_the_text():
     parameters = {"INNER_NAME": "f", "INNER_PREFIX": "p", "INNER_ELEMENT": "float", "INNER_LANES": 4,
                   "INNER_COLUMNS": 2, "INNER_PREFETCH": 0, "INNER_CONSTANT": 1}  # fmt: skip
-    text = instantiate("inner_products.h", {"k": 9, "right_column_stride": -3}, **parameters)
+    text = instantiate("dot/inner_products.h", {"k": 9, "right_column_stride": -3}, **parameters)
     assert "count = 9LL, stride = (-3LL)" in text
     assert "s->" not in text
-    assert "count = 9LL, stride = s->right_column_stride" in instantiate("inner_products.h", {"k": 9}, **parameters)
+    assert "count = 9LL, stride = s->right_column_stride" in instantiate("dot/inner_products.h", {"k": 9}, **parameters)
 
 
 #: Headers whose parameters others need, and those among these that come last and undefine them.
-SHARED_PARAMETERS = {"fft_vectors.h": ("fft.h",), "block_reflector.h": ("qr.h", "reflector_product.h")}
+SHARED_PARAMETERS = {
+    "fft/fft_vectors.h": ("fft/fft.h",),
+    "linalg/block_reflector.h": ("linalg/qr.h", "linalg/reflector_product.h"),
+}
 
 
 @pytest.mark.parametrize("header", CASES)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cyxla
-from cyxla.numpy.tracing.traced_array import is_traced
+from cyxla.numpy.tracing.arrays.traced_array import is_traced
 
 X = np.arange(4.0)
 TRACED = "traced"

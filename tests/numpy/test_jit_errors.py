@@ -12,7 +12,7 @@ import pytest
 
 import cyxla
 from cyxla.errors import InternalError, TraceError
-from cyxla.numpy.tracing.user_frames import trim_traceback
+from cyxla.numpy.tracing.user_program.user_frames import trim_traceback
 
 HEAD = "import numpy as np, cyxla\njit = cyxla.jit(platform='interpreter')\n"
 

@@ -14,7 +14,7 @@ from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.checkpoint.tensor_bundle import write_bundle
 from cyxla.core.framework.protos import messages as proto
 from cyxla.tools import main as command
-from cyxla.tools.tfcompile import target_levels
+from cyxla.tools.verbs.tfcompile import target_levels
 from cyxla.xla.hlo import HloModule, parse_module
 
 X = np.random.default_rng(0).standard_normal((4, 3), np.float32)

@@ -1,1 +1,1 @@
-"""The command line: ``cyxla VERB``, one module per verb."""
+"""The command line, ``cyxla VERB``: `main` with the table of verbs, their modules in `verbs`, and what they share."""

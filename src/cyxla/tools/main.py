@@ -46,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _module(verb: str) -> Any:
-    return import_module(f"cyxla.tools.{verb.replace('-', '_')}")
+    return import_module(f"cyxla.tools.verbs.{verb.replace('-', '_')}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

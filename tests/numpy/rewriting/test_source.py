@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cyxla
-from cyxla.numpy.rewriting.source import definition_of
+from cyxla.numpy.rewriting.syntax.source import definition_of
 
 TABLE = np.arange(3.0)
 PAIR = (lambda x: x + 1, lambda x: x + 2)

@@ -1,1 +1,1 @@
-"""Gradient functions of ops, in modules named as in `cyxla.core.ops`; `math` and `nn` are folders."""
+"""Gradient functions of ops, in folders and modules named as in `cyxla.core.ops`."""

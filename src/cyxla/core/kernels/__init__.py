@@ -1,1 +1,1 @@
-"""Eager kernels; each module is named like that of the declarations in `core.ops`."""
+"""Eager kernels, in folders and modules named as in `core.ops`; `lib` holds what several of them share."""

@@ -1,1 +1,1 @@
-"""Declarations of ops and their shape functions, by family; see `cyxla.core.catalogue`."""
+"""Declarations of ops and their shape functions, in a folder for each topic; see `cyxla.core.catalogue`."""

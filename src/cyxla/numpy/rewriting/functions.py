@@ -10,13 +10,13 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from cyxla.forking import new_lock
-from cyxla.numpy.rewriting.build import HOOKS
 from cyxla.numpy.rewriting.hooks import Hooks
-from cyxla.numpy.rewriting.names import Names
-from cyxla.numpy.rewriting.plain_code import is_plain
-from cyxla.numpy.rewriting.scopes import NameOrigins, has_python_code, package_of
-from cyxla.numpy.rewriting.source import definition_of, innermost, scope_of
-from cyxla.numpy.rewriting.transform import Transformer
+from cyxla.numpy.rewriting.syntax.build import HOOKS
+from cyxla.numpy.rewriting.syntax.names import Names
+from cyxla.numpy.rewriting.syntax.plain_code import is_plain
+from cyxla.numpy.rewriting.syntax.scopes import NameOrigins, has_python_code, package_of
+from cyxla.numpy.rewriting.syntax.source import definition_of, innermost, scope_of
+from cyxla.numpy.rewriting.syntax.transform import Transformer
 from cyxla.numpy.state.names import guard_names
 from cyxla.numpy.state.scope import Scope, outside_values
 from cyxla.numpy.state.snapshot import Snapshot

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, NamedTuple
 
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS
-from cyxla.numpy.tracing.texts import TracedText
+from cyxla.numpy.tracing.user_program.texts import TracedText
 
 
 class Kind(NamedTuple):

@@ -1,11 +1,11 @@
-"""XLA kernels, which emit the HLO of ops; each module is named like that of the declarations in `core.ops`."""
+"""XLA kernels, which emit the HLO of ops; in folders and modules named as in `core.ops`."""
 
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 
 def load_kernels() -> None:
     """Register all kernels: those of the modules named ``*_ops``."""
-    for name in sorted(module.name for module in iter_modules(__path__)):
+    for name in sorted(module.name for module in walk_packages(__path__, f"{__name__}.")):
         if name.endswith("_ops"):
-            import_module(f"{__name__}.{name}")
+            import_module(name)

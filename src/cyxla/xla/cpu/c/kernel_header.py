@@ -36,8 +36,8 @@ def instantiate(header: str, constants: Mapping[str, int] | None = None, /, **pa
     Parameters
     ----------
     header : str
-        Name of a file under ``include/cyxla/kernels``. A template undefines its parameters at its end; one that leaves
-        that to a later header is instantiated by definitions of the parameters before it.
+        Name of a file under ``include/cyxla/kernels``, with its folder. A template undefines its parameters at its end;
+        one that leaves that to a later header is instantiated by definitions of the parameters before it.
     constants : mapping of str to int, optional
         Values of the members that the text reads through the pointer `s`.
     **parameters : str or int
@@ -59,7 +59,8 @@ def _instance(
     else:
         body = "".join(f"#define {name} {value}\n" for name, value in parameters) + body
     function = next((f": {value}" for name, value in parameters if name.endswith("_NAME")), "")
-    return f"{_BEGIN}{header}{function}{_END}{body}/* end of {header}{_END}"
+    name = header.rpartition("/")[2]
+    return f"{_BEGIN}{name}{function}{_END}{body}/* end of {name}{_END}"
 
 
 def instance_function(text: str) -> str:

@@ -29,7 +29,7 @@ def c_call(ins: Instruction) -> Step:
     count = len(reads) + len(writes)
     opaque, rows = opaque_of(ins), entries(attributes_of(ins))
     text = f"""\
-{_header()}{instantiate("call_status.h", CALL_PREFIX="KERNEL")}
+{_header()}{instantiate("calls/call_status.h", CALL_PREFIX="KERNEL")}
 static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
   (void)begin; (void)end;
 {_arrays("input", inputs)}

@@ -1,4 +1,4 @@
-"""Instances of the headers that compact by a mask, ``include/cyxla/kernels/{compact_elements,compact}.h``.
+"""Instances of the headers that compact by a mask, ``include/cyxla/kernels/compaction/{compact_elements,compact}.h``.
 
 The build of the package makes the one that comes prebuilt (`prebuilt.compaction`), an emitter that of its own program.
 """
@@ -18,10 +18,10 @@ def compact_text(prefix: str) -> str:
     elements = [(f"{prefix}_{width}", width, 0) for width in ELEMENT_BYTES]
     indices = [(f"{prefix}_indices_{width}", width, 1) for width in INDEX_BYTES]
     parts = [
-        instantiate("compact_elements.h", PACK_PREFIX=name, PACK_BYTES=width, PACK_INDICES=is_index)
+        instantiate("compaction/compact_elements.h", PACK_PREFIX=name, PACK_BYTES=width, PACK_INDICES=is_index)
         for name, width, is_index in (*elements, *indices)
     ]
-    return "".join(parts) + instantiate("compact.h", COMPACT_PREFIX=prefix)
+    return "".join(parts) + instantiate("compaction/compact.h", COMPACT_PREFIX=prefix)
 
 
 def scratch_bytes(words: int, tasks: int) -> int:

@@ -6,8 +6,8 @@ each weight is loaded once for all of them.
 
 Positions of the window in the padding or, with base dilation, between elements of the input are skipped.
 
-Blocks of full vectors are tiles of ``include/cyxla/kernels/convolution_row_tile.h``, prebuilt or with the sizes as
-constants. The remaining features, and other types, have C of their own.
+Blocks of full vectors are tiles of ``include/cyxla/kernels/convolution/convolution_row_tile.h``, prebuilt or with the
+sizes as constants. The remaining features, and other types, have C of their own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Instances of the headers of convolutions, ``include/cyxla/kernels/convolution*.h``.
+"""Instances of the headers of convolutions, ``include/cyxla/kernels/convolution``.
 
 The build of the package makes those that come prebuilt (`prebuilt.convolution`), an emitter those of its own program.
 """
@@ -82,7 +82,7 @@ class Convolution:
         """
         instances = [
             instantiate(
-                "convolution_window.h",
+                "convolution/convolution_window.h",
                 self._members,
                 WINDOW_PREFIX=self.prefix,
                 WINDOW_RANK=rank,
@@ -111,7 +111,7 @@ class Convolution:
     def run(self) -> str:
         """Return C of ``{prefix}_run(numbers, bufs, begin, end, after)``."""
         return instantiate(
-            "convolution.h",
+            "convolution/convolution.h",
             self._members,
             CONVOLUTION_PREFIX=self.prefix,
             CONVOLUTION_ELEMENT=self.element,
@@ -124,7 +124,7 @@ class Convolution:
     def _tile(self, name: str, rows: int, vectors: int) -> str:
         prototype = f"static __attribute__((noinline)) void {name}({_TILE_ARGUMENTS.format(p=self.prefix)});\n"
         return prototype + instantiate(
-            "convolution_tile.h",
+            "convolution/convolution_tile.h",
             self._members,
             TILE_NAME=name,
             TILE_PREFIX=self.prefix,
@@ -198,7 +198,7 @@ class RowConvolution:
         """Return the function of a tile; if sizes are constants, it passes its sums to the function `after`."""
         prototype = f"static __attribute__((noinline)) void {name}({self._arguments});\n"
         return prototype + instantiate(
-            "convolution_row_tile.h",
+            "convolution/convolution_row_tile.h",
             self._members,
             TILE_NAME=name,
             TILE_PREFIX=self.prefix,
@@ -223,7 +223,7 @@ class RowConvolution:
     def run(self, most_vectors: int) -> str:
         """Return C of ``{prefix}_run(numbers, bufs, begin, end, after)``, given the most vectors of a tile."""
         return instantiate(
-            "convolution_rows.h",
+            "convolution/convolution_rows.h",
             ROWS_PREFIX=self.prefix,
             ROWS_ELEMENT=self.element,
             ROWS_SUMS=most_vectors * self._lanes,

@@ -13,7 +13,7 @@ results have the same bits for any number of threads.
 Padding must add nothing, but zero times an infinite or NaN weight is NaN: NaNs at positions whose window leaves the
 input are computed again without the padding.
 
-The C is in ``include/cyxla/kernels/convolution{,_tile,_window}.h``; `_Tiled` chooses the numbers.
+The C is in ``include/cyxla/kernels/convolution/convolution{,_tile,_window}.h``; `_Tiled` chooses the numbers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Instances of the headers of products, such as ``include/cyxla/kernels/{dot,dot_tile,dot_few_rows,dot_row_sums}.h``.
+"""Instances of the headers of products, ``include/cyxla/kernels/dot``.
 
 The build of the package makes those that come prebuilt (`prebuilt.dot`), an emitter those of its own program.
 """
@@ -106,7 +106,7 @@ class TileText:
             constants = TILE.constant(f"{self.prefix}_tile", f"{self.name}_sizes", self.sizes) + "\n"
             constant = 2 if self.linked else 1
         return constants + instantiate(
-            "dot_tile.h",
+            "dot/dot_tile.h",
             None if self.sizes is None else TILE.members(self.sizes),
             TILE_NAME=self.name,
             TILE_PREFIX=self.prefix,
@@ -148,7 +148,7 @@ def dot_text(
     """
     defined = "" if constants is None else DOT.constant(f"{prefix}_numbers", f"{prefix}_constants", constants) + "\n"
     return defined + instantiate(
-        "dot.h",
+        "dot/dot.h",
         None if constants is None else DOT.members(constants),
         DOT_PREFIX=prefix,
         DOT_ELEMENT=element,
@@ -259,11 +259,11 @@ class InnerText(FewRows):
         prefetch, parts = PREFETCH_BYTES if prefetches else 0, INNER_BYTES // self.vector_bytes
         span = INNER_BYTES // ITEM_BYTES[self.element]
         return self._micro_kernel(
-            "inner_products.h", "INNER", name, PARTS=parts, SPAN=span, COLUMNS=columns, PREFETCH=prefetch
+            "dot/inner_products.h", "INNER", name, PARTS=parts, SPAN=span, COLUMNS=columns, PREFETCH=prefetch
         )
 
     def _run(self, sums: int, live: int) -> str:
-        return self._kernel("dot_few_rows.h", "FEW", SUMS=sums, LIVE=live)
+        return self._kernel("dot/dot_few_rows.h", "FEW", SUMS=sums, LIVE=live)
 
 
 class RowSumsText(FewRows):
@@ -274,11 +274,11 @@ class RowSumsText(FewRows):
 
     def one_row(self, name: str, locality: int) -> str:
         """Return a function of ``row_combination.h``."""
-        return self._micro_kernel("row_combination.h", "COMBINE", name, LOCALITY=locality)
+        return self._micro_kernel("dot/row_combination.h", "COMBINE", name, LOCALITY=locality)
 
     def several_rows(self, name: str) -> str:
         """Return the function of ``row_combinations.h``."""
-        return self._micro_kernel("row_combinations.h", "COMBINATIONS", name, ROWS=MAX_COMBINATIONS)
+        return self._micro_kernel("dot/row_combinations.h", "COMBINATIONS", name, ROWS=MAX_COMBINATIONS)
 
     def _run(self, sums: int, live: int) -> str:
-        return self._kernel("dot_row_sums.h", "SUMS", AFTER=int(sums > 0), LIVE=live)
+        return self._kernel("dot/dot_row_sums.h", "SUMS", AFTER=int(sums > 0), LIVE=live)

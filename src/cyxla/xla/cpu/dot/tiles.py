@@ -12,7 +12,7 @@ some panels at a time, so that the operand is read less often.
 
 Of a matrix times its own transpose, tiles below the diagonal are left out; a second phase copies the rest there.
 
-The C is in ``include/cyxla/kernels/{dot,dot_tile}.h``; `TiledProduct` chooses the numbers. Each element is a sum of
+The C is in ``include/cyxla/kernels/dot/{dot,dot_tile}.h``; `TiledProduct` chooses the numbers. Each element is a sum of
 chains of fused multiply-adds in the order of the contracted dimension; their length depends on the sizes of the product
 alone, so that tiles and threads do not change the bits.
 """

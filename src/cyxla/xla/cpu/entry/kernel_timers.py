@@ -36,7 +36,7 @@ class Meter:
     def definitions(self) -> str:
         """C that the entry needs before it."""
         return instantiate(
-            "profile.h", PROFILE_CLOCK=self._functions, PROFILE_CLOCK_ID=int(time.CLOCK_MONOTONIC),
+            "entry/profile.h", PROFILE_CLOCK=self._functions, PROFILE_CLOCK_ID=int(time.CLOCK_MONOTONIC),
             PROFILE_MEMORY=self._functions + 1, PROFILE_SITES=len(self._sites), PROFILE_SITE_FIELDS=SITE_FIELDS,
             PROFILE_EVENTS=EVENTS, PROFILE_EVENT_FIELDS=EVENT_FIELDS,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Instances of the headers that transform, ``include/cyxla/kernels/fft*.h``, around the passes that they call.
+"""Instances of the headers that transform, ``include/cyxla/kernels/fft``, around the passes that they call.
 
 The build of the package makes those that come prebuilt (`prebuilt.fft`), `fft.emit` those of a program of its own.
 """
@@ -29,11 +29,11 @@ def fft_text(bits: int, radices: frozenset[int], lengths: frozenset[int], prefix
     """
     item = bits // 8
     return "".join([
-        instantiate("fft_vectors.h", FFT_PREFIX=prefix, FFT_BITS=bits),
-        instantiate("fft_moves.h", FFT_SQUARE=f"cyx_square_{item}", FFT_SQUARE_ROWS=f"CYX_SQUARE_{item}"),
-        *(instantiate("fft_real.h", FFT_C2R=c2r) for c2r in (0, 1)),
+        instantiate("fft/fft_vectors.h", FFT_PREFIX=prefix, FFT_BITS=bits),
+        instantiate("fft/fft_moves.h", FFT_SQUARE=f"cyx_square_{item}", FFT_SQUARE_ROWS=f"CYX_SQUARE_{item}"),
+        *(instantiate("fft/fft_real.h", FFT_C2R=c2r) for c2r in (0, 1)),
         passes(radices),
         fixed_panels(lengths),
-        instantiate("fft_lines.h"),
-        instantiate("fft.h", FFT_STACK_BYTES=STACK_BYTES),
+        instantiate("fft/fft_lines.h"),
+        instantiate("fft/fft.h", FFT_STACK_BYTES=STACK_BYTES),
     ])  # fmt: skip

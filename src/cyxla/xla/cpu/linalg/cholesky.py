@@ -35,6 +35,6 @@ def cholesky(dtype: ElementType, n: int, lower: bool, with_info: bool = False) -
     writes = [(dtype, n * n), (ElementType.S32, 1)] if with_info else [(dtype, n * n)]
     functions = ("update_tn", "solve") if lower else ("copy", "update_tn", "solve")
     return Algorithm(
-        KernelKind.CHOLESKY, tiles, ("cholesky.h",), "CHOLESKY", parameters, functions, [(dtype, n * n)], writes,
+        KernelKind.CHOLESKY, tiles, ("linalg/cholesky.h",), "CHOLESKY", parameters, functions, [(dtype, n * n)], writes,
         panels + 1, panels, n**3 / 6, {"FAILED": 8, "X": panels * padded * tiles.width * dtype.itemsize},
     )  # fmt: skip

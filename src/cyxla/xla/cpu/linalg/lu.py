@@ -31,7 +31,7 @@ def lu(dtype: ElementType, m: int, n: int, with_info: bool) -> Algorithm:
         "PADDED": padded, "PANELS": panels, "LAST_PHASE": steps + 1, "INFO": int(with_info),
     }  # fmt: skip
     return Algorithm(
-        KernelKind.LU, tiles, ("lu.h",), "LU", parameters, ("copy", "update_nn", "solve_unit", "rank_1_update"),
+        KernelKind.LU, tiles, ("linalg/lu.h",), "LU", parameters, ("copy", "update_nn", "solve_unit", "rank_1_update"),
         [(dtype, m * n)], [(dtype, m * n), (ElementType.S32, k), third], steps + 2, panels,
         (m - k / 3) * k * (n - k / 2) + m * k * width,
         {"ZERO": 8, "PIVOTS": 8 * k, "X": panels * padded * width * size, "L": 2 * padded * width * size},

@@ -30,7 +30,7 @@ def qr(dtype: ElementType, m: int, n: int) -> Algorithm:
     products = (m - k / 3) * k * (2 * n - k) + m * k * tiles.width
     parameters = _parameters(tiles, m, n, k, blocks, transpose=True)
     return Algorithm(
-        KernelKind.QR, tiles, ("block_reflector.h", "qr.h"), "QR",
+        KernelKind.QR, tiles, ("linalg/block_reflector.h", "linalg/qr.h"), "QR",
         {**parameters, "PANELS": panels, "LAST_PHASE": steps + 1},
         ("copy", "update_tn", "update_nn", "gemv_t", "rank_1_update"),
         [(dtype, m * n)], [(dtype, m * n), (dtype, k)], steps + 2, panels, products, _scratch(tiles, m, n, blocks),
@@ -42,7 +42,7 @@ def reflector_product(dtype: ElementType, m: int, n: int, k: int) -> Algorithm:
     tiles = Tiles.of(dtype, n)
     blocks = max(-(-k // tiles.width), 1)
     return Algorithm(
-        KernelKind.REFLECTORS, tiles, ("block_reflector.h", "reflector_product.h"), "QR",
+        KernelKind.REFLECTORS, tiles, ("linalg/block_reflector.h", "linalg/reflector_product.h"), "QR",
         _parameters(tiles, m, n, k, blocks, transpose=False), ("copy", "update_tn", "update_nn"),
         [(dtype, m * n), (dtype, k)], [(dtype, m * n)], 2, tiles.panels(n), m * n * k * 3 / 2,
         _scratch(tiles, m, n, blocks),

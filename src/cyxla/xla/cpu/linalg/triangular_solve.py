@@ -56,7 +56,7 @@ def triangular_solve(dtype: ElementType, n: int, columns: int, form: Form) -> Al
         parameters["TRANSPOSE"] = tiles.transpose
     functions = ("copy", "update_tn", "solve") if form.left else ("update_tn", "solve")
     return Algorithm(
-        KernelKind.TRIANGULAR_SOLVE, tiles, ("triangular_solve.h",), "SOLVE", parameters, functions,
+        KernelKind.TRIANGULAR_SOLVE, tiles, ("linalg/triangular_solve.h",), "SOLVE", parameters, functions,
         [(dtype, n * n), (dtype, n * columns)], [(dtype, n * columns)], 2, parts, n * n / 2 * panels * tiles.width,
         {"L": count * (count + 1) // 2 * tiles.rows**2 * size, "X": panels * padded * tiles.width * size},
     )  # fmt: skip

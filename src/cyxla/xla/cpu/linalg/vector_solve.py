@@ -33,7 +33,7 @@ def vector_solve(dtype: ElementType, n: int, columns: int, flags: Mapping[str, i
         "APART": 1 if left else n, **flags,
     }  # fmt: skip
     return Algorithm(
-        KernelKind.TRIANGULAR_SOLVE, tiles, ("vector_solve.h",), "SOLVE", parameters, (),
+        KernelKind.TRIANGULAR_SOLVE, tiles, ("linalg/vector_solve.h",), "SOLVE", parameters, (),
         [(dtype, n * n), (dtype, n * columns)], [(dtype, n * columns)], 1, columns, 2 * n * n * columns,
         {"X": columns * tiles.padded(n) * dtype.itemsize},
     )  # fmt: skip

@@ -67,7 +67,7 @@ def text(_: Level) -> str:
     return "".join(
         [
             *(scalar.memory_typedef(f"map_{t}", t) + "\n" for t in used),
-            instantiate("map_blocks.h", MAP_PREFIX="map", MAP_BLOCK=BLOCK),
+            instantiate("loops/map_blocks.h", MAP_PREFIX="map", MAP_BLOCK=BLOCK),
             *(_function(*item) for item in forms().items()),
         ]
     )

@@ -24,4 +24,4 @@ def _function(size: int) -> str:
     }  # fmt: skip
     call = f"return {name}_run(CYX_NUMBERS(bufs), bufs, begin, end);"
     kernel = f"{KERNEL[0]} CYX_PREBUILT({name})({KERNEL[1]}) {{ {call} }}\n"
-    return instantiate("strided_copy.h", **parameters) + kernel
+    return instantiate("loops/strided_copy.h", **parameters) + kernel

@@ -75,7 +75,7 @@ def _along_lanes(combiner: str, t: E, name: str) -> str:
         "REDUCE_LANES": _LANES[t], "REDUCE_UNIT": unit, "REDUCE_ADD": f"cyx_lanes_{combiner}_{t}",
         "REDUCE_FOLD": f"cyx_fold_{combiner}_{t}", "REDUCE_COMBINE(x, y)": f"(x) {sign} (y)",
     }  # fmt: skip
-    return instantiate("reduce_lanes.h", **parameters)
+    return instantiate("reduce/reduce_lanes.h", **parameters)
 
 
 def _in_vectors(combiner: str, t: E, name: str) -> str:
@@ -88,7 +88,7 @@ def _in_vectors(combiner: str, t: E, name: str) -> str:
         **_macros("MERGE", "v, w, x, y", merge(list(_VARIABLES), list(_OTHERS))),
         "REDUCE_TOTAL(v, w)": acc.total(list(_VARIABLES)), "REDUCE_COMBINE(x, y)": acc.with_init("x", "y"),
     }  # fmt: skip
-    return instantiate("reduce_vectors.h", **parameters)
+    return instantiate("reduce/reduce_vectors.h", **parameters)
 
 
 def _variables(acc: Accumulator) -> dict[str, str | int]:
@@ -122,7 +122,7 @@ def _scan(acc: Accumulator, t: E, name: str) -> str:
         "SCAN_UPDATE(v, x)": acc.update(["v"], "x")[0],
         "SCAN_RESULT(init, v)": scalar.store(t, acc.with_init("init", total)),
     }  # fmt: skip
-    return instantiate("scan.h", **parameters) + _export(name)
+    return instantiate("reduce/scan.h", **parameters) + _export(name)
 
 
 def _one_by_one(combiner: str, t: E, name: str) -> str:
@@ -133,4 +133,4 @@ def _one_by_one(combiner: str, t: E, name: str) -> str:
         "REDUCE_COMBINE(x, y)": scalar.expression(combiner, t, (t, t), {}, ("x", "y")),
         "REDUCE_UNIT": f"cyx_{t}_of(-0.0, -0.0)", "REDUCE_RESULT": joined,
     }  # fmt: skip
-    return instantiate("reduce.h", **parameters)
+    return instantiate("reduce/reduce.h", **parameters)

@@ -33,7 +33,7 @@ def generator_lines(algorithm: str) -> list[str]:
         Key of `BLOCK_NS`.
     """
     name = {"three_fry": "threefry", "philox": "philox"}[algorithm]
-    return instantiate(f"{name}.h", **{f"{name.upper()}_PREFIX": "KERNEL"}).splitlines()
+    return instantiate(f"rng/{name}.h", **{f"{name.upper()}_PREFIX": "KERNEL"}).splitlines()
 
 
 def _check(ins: Instruction) -> str | None:

@@ -72,7 +72,7 @@ def _by_comparator(ins: Instruction, rows: Rows) -> Step:
         sides = [c.element(t, f"{side}->f{n}") for n, t in enumerate(types) for side in ("x", "y")]
         (result,) = scalar_computation.inline(ins.called[0], sides, c)
         c.line(f"return {result} != 0;")
-    c.lines(instantiate("merge_sort.h", MERGE_PREFIX="KERNEL", MERGE_RUN=RUN).splitlines())
+    c.lines(instantiate("sort/merge_sort.h", MERGE_PREFIX="KERNEL", MERGE_RUN=RUN).splitlines())
     with c.kernel(rows.count_text, tasks, describe("sort", ins.operands[0].shape)):
         length = rows.define_length(c)
         _define_scratch(c, rows, record_bytes)

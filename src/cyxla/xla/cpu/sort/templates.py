@@ -1,4 +1,4 @@
-"""Instances of the headers that sort, ``include/cyxla/kernels/{sort_keys,sort_rows,sort_by_bits,topk}.h``.
+"""Instances of the headers that sort, ``include/cyxla/kernels/sort``.
 
 The build of the package makes those that come prebuilt (`prebuilt.sort`), an emitter those of its own program.
 """
@@ -23,7 +23,7 @@ def keys_text(bits: int, prefix: str) -> str:
     prefix : str
         Prefix of all names.
     """
-    return instantiate("sort_keys.h", KEYS_PREFIX=prefix, KEYS_BITS=bits)
+    return instantiate("sort/sort_keys.h", KEYS_PREFIX=prefix, KEYS_BITS=bits)
 
 
 def rows_text(key_bits: int, keys: str, prefix: str) -> str:
@@ -39,7 +39,7 @@ def rows_text(key_bits: int, keys: str, prefix: str) -> str:
         Prefix of all names, among them the functions that load keys and store results, which are defined before.
     """
     return instantiate(
-        "sort_rows.h",
+        "sort/sort_rows.h",
         SORT_PREFIX=prefix,
         SORT_KEY=f"uint{key_bits}_t",
         SORT_KEYS_PREFIX=keys,
@@ -64,7 +64,9 @@ def by_bits_text(bits: int, key_bits: int, prefix: str, *, indices: bool) -> str
         Whether keys go with the indices of their elements, by which all operands are put in order.
     """
     key = f"uint{key_bits}_t"
-    return instantiate("sort_by_bits.h", SORT_PREFIX=prefix, SORT_BITS=bits, SORT_INDICES=int(indices), SORT_KEY=key)
+    return instantiate(
+        "sort/sort_by_bits.h", SORT_PREFIX=prefix, SORT_BITS=bits, SORT_INDICES=int(indices), SORT_KEY=key
+    )
 
 
 def topk_text(bits: int, key_bits: int, prefix: str) -> str:
@@ -81,7 +83,7 @@ def topk_text(bits: int, key_bits: int, prefix: str) -> str:
         Prefix of all names.
     """
     key = f"int{key_bits}_t"
-    return instantiate("topk.h", TOPK_PREFIX=prefix, TOPK_KEY=key, TOPK_BITS=bits, TOPK_MAX_K=MAX_K)
+    return instantiate("sort/topk.h", TOPK_PREFIX=prefix, TOPK_KEY=key, TOPK_BITS=bits, TOPK_MAX_K=MAX_K)
 
 
 def row_bytes(key: int, length: int) -> int:

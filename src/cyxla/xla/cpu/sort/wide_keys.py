@@ -51,5 +51,5 @@ def _text(index_bits: int) -> str:
     sort = prebuilt_calls.pointer("keys64_sort")
     keys = keys_text(64, "KERNEL_keys") if sort is None else f"#define KERNEL_keys_sort {sort}\n"
     return keys + instantiate(
-        "sort_wide.h", WIDE_PREFIX="KERNEL", WIDE_KEYS_PREFIX="KERNEL_keys", WIDE_INDEX_BITS=index_bits
+        "sort/sort_wide.h", WIDE_PREFIX="KERNEL", WIDE_KEYS_PREFIX="KERNEL_keys", WIDE_INDEX_BITS=index_bits
     )

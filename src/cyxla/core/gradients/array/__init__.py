@@ -1,0 +1,1 @@
+"""Gradients of ops for constants, shapes, slices, gathers and sparse tensors."""

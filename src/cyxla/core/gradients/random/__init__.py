@@ -1,0 +1,1 @@
+"""Gradients of ops for random numbers."""

@@ -1,0 +1,1 @@
+"""Gradients of ops for the session, Python functions, checks and printing."""

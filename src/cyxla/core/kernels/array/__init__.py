@@ -1,0 +1,1 @@
+"""Kernels of ops for constants, shapes, slices, gathers and sparse tensors."""

@@ -1,1 +1,0 @@
-"""Kernels of checkpoints of version 1, and of files that hold constants."""

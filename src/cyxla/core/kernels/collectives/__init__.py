@@ -1,1 +1,0 @@
-"""Kernels of operations across the devices of a process."""

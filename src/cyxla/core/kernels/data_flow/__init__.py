@@ -1,0 +1,1 @@
+"""Kernels of ops for tensor arrays, lists, maps, tables, queues and iterators."""

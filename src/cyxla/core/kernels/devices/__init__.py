@@ -1,0 +1,1 @@
+"""Kernels of ops for collectives and transfers between devices."""

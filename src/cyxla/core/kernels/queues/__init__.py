@@ -1,1 +1,0 @@
-"""Kernels of queues and barriers."""

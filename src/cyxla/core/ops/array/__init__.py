@@ -1,0 +1,1 @@
+"""Declarations of ops for constants, shapes, slices, gathers and sparse tensors."""

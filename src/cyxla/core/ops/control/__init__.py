@@ -1,0 +1,1 @@
+"""Declarations of ops for branches, loops and functions."""

@@ -1,0 +1,1 @@
+"""Declarations of ops for tensor arrays, lists, maps, tables, queues and iterators."""

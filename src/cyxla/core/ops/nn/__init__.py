@@ -1,0 +1,1 @@
+"""Declarations of ops for neural network layers, losses, optimisers, images and quantisation."""

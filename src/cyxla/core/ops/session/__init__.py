@@ -1,0 +1,1 @@
+"""Declarations of ops for the session, Python functions, checks and printing."""

@@ -1,0 +1,1 @@
+"""Declarations of ops for variables, files and checkpoints."""

@@ -1,0 +1,1 @@
+"""Declarations of ops for strings."""

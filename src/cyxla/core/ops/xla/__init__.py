@@ -1,0 +1,1 @@
+"""Declarations of ops for HLO instructions and compiled clusters."""

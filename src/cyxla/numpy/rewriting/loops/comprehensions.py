@@ -1,0 +1,248 @@
+"""List comprehensions: long ones become loops of the program, which store the elements in arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from cyxla.numpy.rewriting.branches import TracedBranch
+from cyxla.numpy.rewriting.loops.iterables import Source, source_of, use_up
+from cyxla.numpy.rewriting.loops.loops import MOST_UNROLLED, ForLoop
+from cyxla.numpy.rewriting.loops.plans import Variables
+from cyxla.numpy.rewriting.loops.recordings import INDEX
+from cyxla.numpy.rewriting.loops.stacks import Stacks, with_traced_numbers
+from cyxla.numpy.rewriting.parts.parts import Part
+from cyxla.numpy.rewriting.parts.python_state import PythonState
+from cyxla.numpy.rewriting.python_functions.choices import truth
+from cyxla.numpy.tracing.arrays.stacked_list import RUN_TIME, Elements, StackedList, structure_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, traced
+from cyxla.numpy.tracing.containers import flatten
+from cyxla.numpy.tracing.trace import current, require_current
+from cyxla.numpy.tracing.user_program.classes import class_of
+
+LEAST_KNOWN = 1000  # elements of known values that a loop of the program makes rather than Python
+_NO_VARIABLES = Variables.of((), (), (), (), ())
+
+
+def comprehension(iterable: Any, element: Callable[[Any], Any]) -> list[Any]:
+    """Return ``[element(item) for item in iterable]``.
+
+    Parameters
+    ----------
+    iterable : iterable
+        Values; a loop of the program takes them by number if there are many.
+    element : callable
+        Function from a value to an element of the list.
+    """
+    source = source_of(iterable) if current() is not None else None
+    if source is None or is_traced(source.length) or source.length <= MOST_UNROLLED:
+        return [element(item) for item in iterable]
+    use_up(iterable)
+    first = element(source.element(0))
+    structure = structure_of(first)
+    if structure is None and not current().program.keeps_known and _may_be_traced(first, source.length):  # type: ignore[union-attr]
+        first, structure = _traced_first(source, element, first)
+    if structure is None:
+        return [first, *[element(source.element(k)) for k in range(1, source.length)]]
+    return _Loop(source, element, first, Stacks(*structure, source.length)).run()
+
+
+def _may_be_traced(first: Any, count: int) -> bool:
+    """Return True if a loop may make the elements: some parts of them are traced, or there are many."""
+    leaves, _ = flatten(first)
+    return any(map(is_traced, leaves)) or len(leaves) * count >= LEAST_KNOWN
+
+
+def _traced_first(source: Source, element: Callable[[Any], Any], first: Any) -> tuple[Any, Any]:
+    """Return the first element as a traced value, and its structure; None if elements of traced numbers are others.
+
+    Elements of known values are computed one by one unless they are many. One of a traced number is recorded in a trace
+    of its own, to learn its structure.
+    """
+    program, objects, part = require_current().program, PythonState(), Part("element")
+    program.made_traced = True
+    raised, made = len(program.raised), None
+    try:
+        number = traced(part.parameter(INDEX), int)
+        value = with_traced_numbers(element(source.element(number)))
+        if not objects.is_changed() and not part.log.arrays and _are_alike(first, value):
+            made = value
+    except Exception as error:
+        if getattr(error, "ends_trace", False) or isinstance(error, (MemoryError, RecursionError)):
+            raise
+        del program.raised[raised:]
+    finally:
+        part.close()
+        objects.restore()
+    adopted = None if made is None else _adopted(first, made)
+    structure = None if adopted is None else structure_of(adopted)
+    return (first, None) if structure is None else (adopted, structure)
+
+
+def _adopted(known: Any, made: Any) -> Any:
+    """Return a known element as a traced one of the same structure as another one; None if that is not supported."""
+    if not isinstance(made, StackedList) or isinstance(known, StackedList):
+        return with_traced_numbers(known)
+    rows = [flatten(v)[0] for v in known]
+    if made.stacks is None or is_traced(rows) or any(len(r) != len(made.stacks) for r in rows):
+        return None
+    columns = zip(*rows, strict=True)
+    stacks = [as_traced(np.array(c, s.dtype)) for c, s in zip(columns, made.stacks, strict=True)]
+    return StackedList(stacks, made.elements)
+
+
+def _are_alike(known: Any, made: Any) -> bool:
+    """Return True if a traced element has the structure, the shapes and the classes of a known one."""
+    if isinstance(made, StackedList) and made.stacks is not None and not made.is_sized:
+        if not isinstance(known, list) or len(known) != made.elements.length:
+            return False
+        return not known or _are_alike(known[0], made.elements.build(made.stacks, 0))
+    (leaves, tree), (others, other) = flatten(known), flatten(made)
+    return tree == other and bool(others) and all(_is_alike(a, b) for a, b in zip(leaves, others, strict=True))
+
+
+def _is_alike(known: Any, made: TracedArray) -> bool:
+    is_array = isinstance(made, TracedArray) and class_of(known) is class_of(made)
+    return is_array and np.shape(known) == made.shape and _dtype(known) == made.dtype
+
+
+def _dtype(known: Any) -> Any:
+    return known.dtype if hasattr(known, "dtype") else np.dtype(type(known))
+
+
+def filtered(iterable: Any, test: Callable[[Any], Any], element: Callable[[Any], Any]) -> list[Any]:
+    """Return ``[element(item) for item in iterable if test(item)]``.
+
+    Parameters
+    ----------
+    iterable : iterable
+        Values.
+    test : callable
+        Function from a value to a condition, which is traced if a loop of the program has to take the values.
+    element : callable
+        Function from a value to an element of the list.
+    """
+    source = source_of(iterable) if current() is not None else None
+    if source is None or not (is_traced(source.length) or source.length) or not _is_traced_test(source, test):
+        return [element(item) for item in iterable if test(item)]
+    values = StackedList.of([])
+    driver = ForLoop(iterable, _NO_VARIABLES)
+    for number in driver:
+        driver.enter((), lambda: ())
+        try:
+            _append_if(driver, values, driver.item(number), test, element)
+            driver.leave(())
+        except Exception as error:
+            if not driver.failed(error):
+                raise
+    driver.result(())
+    return values
+
+
+def _is_traced_test(source: Source, test: Callable[[Any], Any]) -> bool:
+    """Return True if the condition of a value is traced; it is recorded in a trace of its own, which is dropped."""
+    program, objects, part = require_current().program, PythonState(), Part("test")
+    raised = len(program.raised)
+    try:
+        number = 0 if not is_traced(source.length) else traced(part.parameter(INDEX), int)
+        return is_traced(test(source.element(number))) and not objects.is_changed() and not part.log.arrays
+    except Exception as error:
+        if getattr(error, "ends_trace", False) or isinstance(error, (MemoryError, RecursionError)):
+            raise
+        del program.raised[raised:]
+        return False
+    finally:
+        part.close()
+        objects.restore()
+
+
+def _append_if(
+    driver: ForLoop, values: StackedList, item: Any, test: Callable[[Any], Any], element: Callable[[Any], Any]
+) -> None:
+    """Append the element of a value that passes a test."""
+    condition = test(item)
+    if not is_traced(condition):
+        if condition:
+            _append(driver, values, element(item))
+        return
+    branch = TracedBranch(truth(condition), ())
+    branch.first(())
+    try:
+        _append(driver, values, element(item))
+        branch.end(())
+    except Exception as error:
+        if not branch.failed(error):
+            raise
+    branch.second()
+    branch.end(())
+    branch.merged()
+
+
+def _append(driver: ForLoop, values: StackedList, value: Any) -> None:
+    if driver.recording is None:
+        values.append(value)
+    else:
+        driver.append_some(values, value, 1)
+
+
+def flattened(lists: list[Any]) -> list[Any]:
+    """Return the elements of the lists of a list."""
+    if isinstance(lists, StackedList) and lists.stacks is not None:
+        inner = lists.elements.tree.key
+        if isinstance(inner, Elements) and inner.length != RUN_TIME:
+            stacks = [_merged(s) for s in lists.stacks]
+            return StackedList(stacks, inner._replace(length=inner.length * lists.elements.length))
+    return list(chain.from_iterable(lists))
+
+
+def _merged(stack: TracedArray) -> TracedArray:
+    return stack.reshape((stack.shape[0] * stack.shape[1], *stack.shape[2:]))  # type: ignore[no-any-return]
+
+
+class _Loop:
+    """Loop that makes a list.
+
+    Parameters
+    ----------
+    source : Source
+        Values that the elements are made of.
+    element : callable
+        Function from a value to an element.
+    first : object
+        First element.
+    stacks : Stacks
+        Arrays for all elements.
+    """
+
+    def __init__(self, source: Source, element: Callable[[Any], Any], first: Any, stacks: Stacks) -> None:
+        self._source, self._element, self._stacks = source, element, stacks
+        self._values = [first]  # of the iterations that Python runs
+        stacks.make()
+
+    def run(self) -> list[Any]:
+        """Return the list."""
+        driver = ForLoop(range(1, self._source.length), _NO_VARIABLES)
+        for number in driver:
+            driver.enter((), lambda: tuple(self._stacks.arrays))
+            try:
+                self._iterate(driver, driver.item(number))
+                driver.leave(())
+            except Exception as error:
+                if not driver.failed(error):
+                    raise
+        driver.result(())
+        if len(self._values) == self._source.length:
+            return self._values
+        for k, value in enumerate(self._values):
+            self._stacks.store(k, value)
+        return StackedList(self._stacks.arrays, self._stacks.elements)
+
+    def _iterate(self, driver: ForLoop, number: Any) -> None:
+        value = self._element(self._source.element(number))
+        if driver.recording is None:
+            self._values.append(value)
+        else:
+            self._stacks.store_own(number, with_traced_numbers(value))

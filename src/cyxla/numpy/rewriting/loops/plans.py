@@ -1,0 +1,136 @@
+"""Plans of loops: the way of each variable and each array from one iteration to the next, learned in passes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+from typing import Any, NamedTuple
+
+from cyxla.numpy.rewriting.parts.parts import Leaves
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray
+from cyxla.numpy.tracing.results.promotion import Kind
+from cyxla.numpy.tracing.results.zero_dim import Rank0
+from cyxla.records import dataclass
+
+
+class Variables(NamedTuple):
+    """Local variables that a loop binds and that are read later.
+
+    Attributes
+    ----------
+    names : sequence of str
+        Names of the variables.
+    carried : frozenset of int
+        Indices of those that an iteration may read from the one before.
+    kept : frozenset of int
+        Indices of those that may be read after the loop.
+    rebound : frozenset of int
+        Indices of those that are bound to new values rather than to those of other variables.
+    exits : frozenset of int
+        Indices of flags that end the loop.
+    """
+
+    names: Sequence[str]
+    carried: frozenset[int]
+    kept: frozenset[int]
+    rebound: frozenset[int]
+    exits: frozenset[int]
+
+    @staticmethod
+    def of(
+        names: Sequence[str], carried: Sequence[str], kept: Sequence[str], rebound: Sequence[str], exits: Sequence[str]
+    ) -> Variables:
+        """Make the facts from names."""
+        groups = [frozenset(k for k, n in enumerate(names) if n in group) for group in (carried, kept, rebound, exits)]
+        return Variables(names, *groups)
+
+
+class Learned(NamedTuple):
+    """Type of a variable that is bound in the body first."""
+
+    leaves: Leaves
+    kinds: tuple[Kind, ...]
+
+
+@dataclass
+class Plan:
+    """Plan of the state of a loop.
+
+    Attributes
+    ----------
+    written : list of TracedArray
+        Arrays of enclosing functions that iterations write to.
+    kinds : dict of (int, int) to Kind
+        Types that numbers of the initial state are converted to, by variable and leaf.
+    ranks : dict of (int, int) to Rank0
+        Whether numbers of the initial state are Python's or NumPy's, where iterations decide it.
+    learned : dict of int to Learned
+        Types of variables that are not bound before the loop, or only read after it.
+    maybe_unbound : set of int
+        Variables that iterations may leave unbound.
+    as_value, as_object : set of int
+        Variables whose array is carried as a value, or stays the same array with another value.
+    exchanged : dict of int to list
+        Arrays of enclosing functions that variables may name after the loop.
+    may_skip : bool
+        Whether there may be no iterations.
+    period : int
+        Number of iterations after which all variables name the same arrays again.
+    """
+
+    written: list[TracedArray] = field(default_factory=list)
+    kinds: dict[tuple[int, int], Kind] = field(default_factory=dict)
+    ranks: dict[tuple[int, int], Rank0] = field(default_factory=dict)
+    learned: dict[int, Learned] = field(default_factory=dict)
+    maybe_unbound: set[int] = field(default_factory=set)
+    as_value: set[int] = field(default_factory=set)
+    as_object: set[int] = field(default_factory=set)
+    exchanged: dict[int, list[TracedArray]] = field(default_factory=dict)
+    may_skip: bool = False
+    period: int = 1
+
+    def add_written(self, arrays: Sequence[TracedArray]) -> bool:
+        """Add arrays; return True if one is new."""
+        known = {id(a) for a in self.written}
+        new = [a for a in arrays if id(a) not in known]
+        self.written.extend(new)
+        return bool(new)
+
+    def knowledge(self) -> tuple[Any, ...]:
+        """Return what passes have learned so far, to be compared."""
+        kinds = {key: (isinstance(kind, type), kind) for key, kind in self.kinds.items()}
+        sets = [frozenset(s) for s in (self.maybe_unbound, self.as_value, self.as_object)]
+        return len(self.learned), kinds, dict(self.ranks), sets
+
+
+class Peel(Exception):  # noqa: N818 - no error, but a decision
+    """Decision to run an iteration before the loop, so that the types of its state settle."""
+
+
+class Repeat(Exception):  # noqa: N818
+    """Decision to record several iterations as one, after which all variables name the same arrays again.
+
+    Parameters
+    ----------
+    period : int
+        Number of iterations.
+    """
+
+    def __init__(self, period: int) -> None:
+        super().__init__(period)
+        self.period = period
+
+
+class Unsuitable(Exception):  # noqa: N818
+    """Decision that a loop of the program cannot be made of a body.
+
+    Parameters
+    ----------
+    reason : str
+        Reason.
+    """
+
+
+def is_shared_array(value: Any) -> bool:
+    """Return True for an array to which a write is seen by all who have it, unlike a number."""
+    return isinstance(value, TracedArray) and value.weak is None and (value.ndim > 0 or value.rank0.name == "ARRAY")

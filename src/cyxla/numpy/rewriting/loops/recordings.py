@@ -1,0 +1,442 @@
+"""One pass over the body of a loop: its state becomes parameters of a trace, and the state after it its results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from cyxla.numpy.control.carry import agreed_kind, array_text
+from cyxla.numpy.rewriting.loops.plans import Learned, Peel, Plan, Repeat, Unsuitable, Variables, is_shared_array
+from cyxla.numpy.rewriting.parts.parts import Leaves, Part, like
+from cyxla.numpy.rewriting.parts.sharing import possible_arrays, refuse_sharing, refuse_use
+from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound, unbound_flag
+from cyxla.numpy.rewriting.syntax.build import HOOKS
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.promotion import Kind, dtype_of, same_kind
+from cyxla.numpy.tracing.results.zero_dim import Rank0
+from cyxla.numpy.tracing.trace import require_current, resumed
+from cyxla.records import dataclass
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaOp
+
+MAX_PERIOD = 6  # iterations that are recorded as one, at most
+INDEX = Shape.array(ElementType.S64)
+
+
+@dataclass(eq=False)
+class Slot:
+    """Part of a loop's state.
+
+    Attributes
+    ----------
+    init : TracedArray
+        Value before the loop.
+    parameter : TracedArray
+        Value before an iteration.
+    variable, leaf : int
+        Variable and its leaf. Both are -1 for an array that is written; the leaf is -2 for whether the variable is
+        unbound.
+    """
+
+    init: TracedArray
+    parameter: TracedArray
+    variable: int = -1
+    leaf: int = -1
+    op: XlaOp | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """Type before an iteration."""
+        return self.parameter.kind
+
+    @property
+    def is_flag(self) -> bool:
+        """True for the part that tells whether a variable is unbound."""
+        return self.leaf == _FLAG
+
+
+_FLAG = -2
+
+
+class Recording:
+    """Pass over the body of a loop.
+
+    Parameters
+    ----------
+    variables : Variables
+        Variables of the loop.
+    plan : Plan
+        Plan of the pass, to which it adds.
+    entry : tuple
+        Values of the variables before the loop.
+    can_peel : bool
+        Whether an iteration can be run before the loop.
+    """
+
+    def __init__(self, variables: Variables, plan: Plan, entry: Sequence[Any], can_peel: bool) -> None:
+        self.variables, self.plan, self.entry, self.can_peel = variables, plan, entry, can_peel
+        self.slots: list[Slot] = []
+        self.flags: list[XlaOp] = []
+        inits = self._inits()
+        self.part = Part("body")
+        self.index = self.part.parameter(INDEX)
+        self._builders: dict[int, Leaves] = {}
+        self._flags: dict[int, Slot] = {}  # by the variable that may be unbound
+        self.state = self._begin(inits)
+        self.given = self.state
+        self._add_written()
+
+    # -- before the body
+
+    def _inits(self) -> dict[int, list[TracedArray]]:
+        """Return the initial values of the variables that are carried as values, in the enclosing trace."""
+        return {k: made for k, v in enumerate(self.entry) if (made := self._inits_of(k, v)) is not None}
+
+    def _inits_of(self, k: int, value: Any) -> list[TracedArray] | None:
+        if k in self.variables.exits:
+            return None
+        self._note_unbound(k, value)
+        learned = self.plan.learned.get(k)
+        if isinstance(value, Unbound) or k not in self.variables.carried:
+            return None if learned is None else self._first_values(learned, value)
+        leaves = Leaves(value)
+        if not leaves.arrays or self._is_object(k, value):
+            return None
+        return [self._adopted(k, j, a) for j, a in enumerate(leaves.arrays)]
+
+    def _note_unbound(self, k: int, value: Any) -> None:
+        """Make it a part of the state whether a variable is unbound, if that depends on the run."""
+        if self._is_local(k) and any(isinstance(a, PossiblyUnbound) for a in _arrays(value)):
+            self.plan.maybe_unbound.add(k)
+
+    def _is_local(self, k: int) -> bool:
+        return not self.variables.names[k].startswith(HOOKS)
+
+    def _value(self, k: int, array: TracedArray) -> XlaOp:
+        """Return the value of an array of a variable, without a check that the variable is bound."""
+        return array.unchecked_op if self._is_local(k) else array.op
+
+    def _first_values(self, learned: Learned, value: Any) -> list[TracedArray]:
+        """Return the initial state of a variable that is bound in the body first: its value before, or zeros."""
+        if not isinstance(value, Unbound):
+            leaves = Leaves(value)
+            if leaves.same_structure(learned.leaves):
+                pairs = list(zip(leaves.arrays, learned.leaves.arrays, learned.kinds, strict=True))
+                if all(a.shape == b.shape and _adopts(a.kind, k) for a, b, k in pairs):
+                    return [_converted(a, k) for a, _, k in pairs]
+        zeros = [
+            as_traced(np.zeros(a.shape, dtype_of(k))) for a, k in zip(learned.leaves.arrays, learned.kinds, strict=True)
+        ]
+        return [
+            like(p, value_of(z), _weak(k)) for p, z, k in zip(learned.leaves.arrays, zeros, learned.kinds, strict=True)
+        ]
+
+    def _is_object(self, k: int, value: Any) -> bool:
+        if k in self.plan.as_value:
+            return False
+        return is_shared_array(value) and (k in self.plan.as_object or k not in self.variables.rebound)
+
+    def _adopted(self, k: int, j: int, array: TracedArray) -> TracedArray:
+        kind = self.plan.kinds.get((k, j))
+        array = like(array, require_current().capture(self._value(k, array)), array.weak)
+        made = array if kind is None else _converted(array, kind)
+        made.rank0 = self.plan.ranks.get((k, j), made.rank0)
+        return made
+
+    def _begin(self, inits: dict[int, list[TracedArray]]) -> tuple[Any, ...]:
+        """Return the values of the variables before an iteration."""
+        values = list(self.entry)
+        for k, value in enumerate(self.entry):
+            if k in self.variables.exits:
+                values[k] = False
+            elif k in inits:
+                learned = self.plan.learned.get(k)
+                pattern = Leaves(value) if learned is None else learned.leaves
+                self._builders[k] = pattern
+                flag = self._flag(k, value) if k in self.plan.maybe_unbound else None
+                parameters = [self._slot(init, k, j, flag) for j, init in enumerate(inits[k])]
+                is_read = k in self.variables.carried
+                values[k] = pattern.build(parameters) if is_read else Unbound(self.variables.names[k])
+            elif k not in self.variables.carried:
+                values[k] = Unbound(self.variables.names[k])
+        return tuple(values)
+
+    def _flag(self, k: int, value: Any) -> XlaOp:
+        """Add the part of the state that tells whether a variable is unbound."""
+        outer = self.part.trace.parent
+        assert outer is not None
+        is_unbound = unbound_flag(_arrays(value), outer)
+        with resumed(outer):
+            init = as_traced(isinstance(value, Unbound), bool) if is_unbound is None else TracedArray(is_unbound)
+        parameter = TracedArray(self.part.parameter(init.aval.static))
+        self._flags[k] = Slot(init, parameter, k, _FLAG)
+        self.slots.append(self._flags[k])
+        return parameter.op
+
+    def _slot(self, init: TracedArray, k: int, j: int, is_unbound: XlaOp | None) -> TracedArray:
+        op = self.part.parameter(init.aval.static)
+        parameter = self._with_flag(like(init, op, init.weak), k, is_unbound)
+        self.slots.append(Slot(init, parameter, k, j))
+        return parameter
+
+    def _with_flag(self, array: TracedArray, k: int, is_unbound: XlaOp | None) -> TracedArray:
+        if is_unbound is None:
+            return array
+        return PossiblyUnbound(array.op, array.weak, array.rank0, self.variables.names[k], is_unbound)
+
+    def _add_written(self) -> None:
+        """Make the values of arrays of enclosing functions, which iterations write to, parts of the state."""
+        for array in self.plan.written:
+            before = TracedArray(array.root_op)
+            self.part.log.add(array)
+            op = self.part.parameter(before.aval.static)
+            array.root_op = op
+            self.slots.append(Slot(before, TracedArray(op)))
+
+    # -- after the body
+
+    def has_written(self) -> bool:
+        """Return True if an array of the state, or from outside, was written in this pass so far."""
+        if len(self.part.log.arrays) > len(self.plan.written):
+            return True
+        written = iter(self.plan.written)
+        present = [next(written).root_op if s.variable < 0 else s.parameter._op for s in self.slots]
+        return any(a is not b for a, b in zip(present, self.part.parameters[1:], strict=True))
+
+    def finish(self, state: Sequence[Any]) -> bool:
+        """Take the values of the variables after an iteration; return True if the pass was the last.
+
+        Raises
+        ------
+        Peel, Unsuitable
+            The state changes its types.
+        """
+        if self.plan.add_written(self.part.log.arrays):
+            return self._abandon()
+        self._check_names(state)
+        before = self.plan.knowledge()
+        for k, value in enumerate(state):
+            self._variable(k, value)
+        if self.plan.knowledge() != before:
+            return self._abandon()
+        self._take_arrays()
+        self.part.close()
+        return True
+
+    def _abandon(self) -> bool:
+        self.part.close()
+        return False
+
+    def _variable(self, k: int, value: Any) -> None:
+        """Note the value of a variable after an iteration."""
+        if k in self.variables.exits:
+            self.flags.append(value_of(as_traced(value, bool)))
+        elif k in self._builders:
+            self._carried(k, value)
+        elif value is self.given[k] or isinstance(value, Unbound):
+            return
+        elif isinstance(self.given[k], Unbound) or k not in self.variables.carried:
+            self._bound_inside(k, value)
+        else:
+            self._changed(k, value)
+
+    def _carried(self, k: int, value: Any) -> None:
+        """Note the value of a variable that is carried as a value."""
+        slots = [s for s in self.slots if s.variable == k and not s.is_flag]
+        leaves = Leaves(value) if not isinstance(value, Unbound) else None
+        if leaves is None or not leaves.same_structure(self._builders[k]):
+            self._peel_or_fail(k, "changes its structure")
+            return
+        for slot, array in zip(slots, leaves.arrays, strict=True):
+            self._check_identity(k, slot, array)
+            self._check_kind(k, slot, array)
+            self._check_rank0(k, slot, array)
+            slot.op = self.part.trace.capture(self._value(k, array))
+            self._note_exchange(k, possible_arrays(array))
+        self._note_unbound(k, value)
+        if k in self._flags:
+            flag = unbound_flag(leaves.arrays, self.part.trace)
+            self._flags[k].op = self.part.trace.constant(False, np.dtype(bool)) if flag is None else flag
+
+    def _check_identity(self, k: int, slot: Slot, array: TracedArray) -> None:
+        """Handle arrays that iterations both write in place and replace."""
+        if not is_shared_array(slot.parameter):
+            return
+        is_written = slot.parameter._op is not self.part.parameters[1 + self.slots.index(slot)]
+        if array is slot.parameter and is_written and k not in self.plan.as_value:
+            self.plan.as_object.add(k)
+        elif is_written and array is not slot.parameter and self.can_peel:
+            raise Peel
+
+    def _check_kind(self, k: int, slot: Slot, array: TracedArray) -> None:
+        before, after = slot.kind, array.kind
+        if same_kind(before, after) and slot.parameter.shape == array.shape:
+            return
+        kind = agreed_kind([before, after])
+        if slot.parameter.shape != array.shape or kind is None:
+            self._peel_or_fail(
+                k, f"is {array_text(slot.parameter)} before an iteration and {array_text(array)} after it"
+            )
+            return
+        if same_kind(kind, before):
+            return  # a number that is converted
+        if not slot.parameter.weak and before is not bool:
+            self._peel_or_fail(k, f"changes its dtype from {before} to {kind}")
+        elif not _is_exact(slot.init, kind) and self.can_peel:
+            raise Peel
+        self.plan.kinds[k, slot.leaf] = kind
+        if k in self.plan.learned:
+            learned = self.plan.learned[k]
+            kinds = [kind if j == slot.leaf else old for j, old in enumerate(learned.kinds)]
+            self.plan.learned[k] = Learned(learned.leaves, tuple(kinds))
+
+    def _check_rank0(self, k: int, slot: Slot, array: TracedArray) -> None:
+        """Make a number of Python's one of NumPy's that iterations replace by one."""
+        before, after = slot.parameter.rank0, array.rank0
+        if array.shape or before == after or after is Rank0.PYTHON or k in self.plan.learned:
+            return
+        if Rank0.ARRAY not in (before, after):
+            self.plan.ranks[k, slot.leaf] = after
+        elif self.can_peel:
+            raise Peel
+
+    def _bound_inside(self, k: int, value: Any) -> None:
+        """Learn the type of a variable that iterations bind."""
+        if k not in self.variables.kept and k not in self.variables.carried:
+            return
+        leaves = Leaves(value)
+        self.plan.learned[k] = Learned(leaves, tuple([a.kind for a in leaves.arrays]))
+        self._note_unbound(k, value)
+        if self.plan.may_skip and k in self.variables.kept and self._is_local(k):
+            self.plan.maybe_unbound.add(k)
+
+    def _changed(self, k: int, value: Any) -> None:
+        """Handle a variable that had an array, or a static value, before the iteration and has another one after it."""
+        before = self.given[k]
+        if not is_shared_array(before):
+            if Leaves(value).arrays or not Leaves(value).same_structure(Leaves(before)):
+                self._peel_or_fail(k, "changes its kind")
+            return
+        if isinstance(value, TracedArray) and value.owner is not self.part.trace and is_shared_array(value):
+            self._other_array(k, value)
+            return
+        self.plan.as_value.add(k)
+
+    def _other_array(self, k: int, value: TracedArray) -> None:
+        """Handle a variable that names another array of an enclosing function after the iteration."""
+        if not any(value is v for v in self.given):
+            self._peel_or_fail(k, "names another array")
+        else:
+            self.plan.as_value.add(k)
+            self._note_exchange(k, [value.root])
+
+    def _check_names(self, state: Sequence[Any]) -> None:
+        """Decide to record several iterations if variables exchange their arrays, until all have their own again."""
+        order = list(range(len(state)))
+        for k, value in enumerate(state):
+            if k not in self._builders and is_shared_array(value) and value is not self.given[k]:
+                order[k] = next((m for m, v in enumerate(self.given) if v is value), k)
+        if order == sorted(order) or not self.can_peel:
+            return
+        place, period = list(order), 1
+        while place != sorted(order) and period < MAX_PERIOD:
+            place, period = [order[m] for m in place], period + 1
+        if place == sorted(order):
+            raise Repeat(period)
+
+    def _peel_or_fail(self, k: int, change: str) -> NoReturn:
+        if self.can_peel:
+            raise Peel
+        raise Unsuitable(f"{self.variables.names[k]} {change}")
+
+    def _take_arrays(self) -> None:
+        arrays = iter(self.plan.written)
+        for slot in self.slots:
+            if slot.variable < 0:
+                slot.op = self.part.trace.capture(next(arrays).root_op)
+
+    # -- after the loop
+
+    def results(self) -> list[XlaOp]:
+        """Return the state after an iteration, in the types of the one before."""
+        made = []
+        for slot in self.slots:
+            assert slot.op is not None
+            made.append(slot.op)
+        return made
+
+    def after(self, results: Sequence[XlaOp], exits: Sequence[XlaOp]) -> tuple[Any, ...]:
+        """Return the values of the variables after the loop, and give arrays that it wrote theirs."""
+        values = list(self.entry)
+        by_variable: dict[int, list[TracedArray]] = {}
+        arrays = iter(self.plan.written)
+        flags = {s.variable: op for s, op in zip(self.slots, results, strict=True) if s.is_flag}
+        for slot, op in zip(self.slots, results, strict=True):
+            k = slot.variable
+            if k < 0:
+                next(arrays).overwrite(op)
+            elif not slot.is_flag:
+                array = self._with_flag(like(slot.parameter, op, _weak(slot.kind)), k, flags.get(k))
+                by_variable.setdefault(k, []).append(array)
+        for k, parts in by_variable.items():
+            values[k] = self._builders[k].build(parts)
+            if is_shared_array(self.entry[k]) and self._may_be_other(k):
+                others = [self.entry[k].root, *self.plan.exchanged.get(k, ())]
+                refuse_sharing(values[k], self.variables.names[k], others, "the number of iterations")
+            self._poison(k)
+        for k, flag in zip(sorted(self.variables.exits), exits, strict=True):
+            values[k] = TracedArray(flag)
+        return tuple(values)
+
+    def _note_exchange(self, k: int, arrays: Sequence[TracedArray]) -> None:
+        """Note that a variable may name its first array after the loop, or one of these of enclosing functions."""
+        if arrays:
+            outer = [a for a in arrays if a.owner is not self.part.trace]
+            self.plan.exchanged.setdefault(k, []).extend(outer)
+
+    def _may_be_other(self, k: int) -> bool:
+        """Return True if a variable may name the array of the caller, or another one, or a new one."""
+        return k in self.plan.exchanged or (self.plan.may_skip and bool(self.entry[k].root.origin))
+
+    def _poison(self, k: int) -> None:
+        """Make later uses of an array an error that iterations wrote while a variable named it, and then replaced."""
+        old = self.entry[k]
+        if not is_shared_array(old):
+            return
+        for slot in self.slots:
+            position = 1 + self.slots.index(slot)
+            if slot.variable == k and slot.parameter._op is not self.part.parameters[position]:
+                refuse_use(old.root, self.variables.names[k])
+
+
+def _arrays(value: Any) -> list[TracedArray]:
+    return [] if isinstance(value, Unbound) else Leaves(value).arrays
+
+
+def _converted(array: TracedArray, kind: Kind) -> TracedArray:
+    return like(array, convert(value_of(array), dtype_of(kind)), _weak(kind))
+
+
+def _adopts(kind: Kind, other: Kind) -> bool:
+    """Return True if a number becomes one of another type."""
+    agreed = agreed_kind([kind, other])
+    return agreed is not None and same_kind(agreed, other)
+
+
+def _weak(kind: Kind) -> type | None:
+    return kind if isinstance(kind, type) and kind is not bool else None
+
+
+def _is_exact(array: TracedArray, kind: Kind) -> bool:
+    """Return True if the value is a constant that another type holds exactly."""
+    instruction = array.op.instruction
+    if instruction is None or instruction.opcode != "constant":
+        return False
+    value = np.asarray(instruction.attrs["literal"].array)
+    converted = value.astype(dtype_of(kind))
+    if converted.dtype.kind == "c" and value.dtype.kind != "c":
+        converted = converted.real
+    return bool((converted.astype(value.dtype) == value).all())

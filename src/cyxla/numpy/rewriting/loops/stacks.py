@@ -1,0 +1,262 @@
+"""Arrays in which the iterations of a loop of the program store the elements of a list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+
+from cyxla.errors import TraceError
+from cyxla.numpy.rewriting.loops.plans import Unsuitable, is_shared_array
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, size_array
+from cyxla.numpy.tracing.arrays.stacked_list import RUN_TIME, Elements, StackedList, leaf_of, structure_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.containers import Tree, flatten
+from cyxla.numpy.tracing.results.zero_dim import Rank0
+from cyxla.numpy.tracing.trace import current, require_current, user_line
+from cyxla.numpy.tracing.user_program.classes import class_of
+from cyxla.xla.hlo.builder import functions as xla
+
+MOST_BYTES: Final = 1 << 28  # of the arrays for a list of run-time length
+
+
+def with_traced_numbers(value: Any) -> Any:
+    """Return an element with its known numbers and arrays as traced ones."""
+    leaves, tree = flatten(value)
+    if all(isinstance(v, TracedArray) and v.known is None for v in leaves):
+        return value
+    return tree.build([as_traced(v) if _is_known_number(v) else v for v in leaves])
+
+
+def _is_known_number(value: Any) -> bool:
+    return class_of(value) in (bool, int, float, complex, np.ndarray) or isinstance(value, np.generic)
+
+
+class Stacks:
+    """An array for each leaf of the elements of a list.
+
+    Parameters
+    ----------
+    leaves : sequence of TracedArray
+        Leaves of an element.
+    tree : Tree
+        Structure of the elements.
+    count : int
+        Number of elements.
+    """
+
+    def __init__(self, leaves: Sequence[TracedArray], tree: Tree, count: int) -> None:
+        self.elements = Elements(count, tree, tuple(map(leaf_of, leaves)))
+        self._types = [(v.shape, v.dtype) for v in leaves]
+        self.arrays: list[TracedArray] = []
+        self.stored: list[tuple[TracedArray, Any]] = []  # arrays that a pass has stored, with their values then
+        self.stored_before: list[tuple[TracedArray, Any]] = []  # those of earlier elements in the pass
+
+    def make(self) -> list[TracedArray]:
+        """Make the arrays in the current trace."""
+        self.arrays = [_zeros((self.elements.length, *shape), dtype) for shape, dtype in self._types]
+        return self.arrays
+
+    def store(self, number: Any, value: Any) -> None:
+        """Store an element.
+
+        Raises
+        ------
+        TraceError
+            The structure, a shape or a type differs from that of the others, or arrays share memory.
+        """
+        leaves = self._require_types(value)
+        roots = [v.root for v in leaves if is_shared_array(v)]
+        if len(set(map(id, roots))) < len(roots):
+            raise TraceError("arrays in an element of the list share memory", where=user_line())
+        self.stored = [(r, r.op) for r in roots]
+        for array, leaf in zip(self.arrays, leaves, strict=True):
+            array[number] = leaf
+
+    @property
+    def all_stored(self) -> list[tuple[TracedArray, Any]]:
+        """Arrays that the pass has stored, with their values then."""
+        return [*self.stored_before, *self.stored]
+
+    def store_own(self, number: Any, value: Any) -> None:
+        """Store an element of the iteration that is being recorded, whose arrays are made in it; see `store`."""
+        self.store(number, value)
+        if any(root.owner is not current() for root, _ in self.stored):
+            raise TraceError("an element of the list shares memory with an array from outside", where=user_line())
+
+    def _require_types(self, value: Any) -> list[Any]:
+        """Return the leaves of an element that has the structure, shapes and types of the others."""
+        leaves, tree = flatten(value)
+        if tree != self.elements.tree or not self._have_types(leaves):
+            raise TraceError("the elements of the list differ in structure, shape or type", where=user_line())
+        return leaves
+
+    def _have_types(self, leaves: Sequence[Any]) -> bool:
+        return all(
+            isinstance(v, TracedArray) and (v.shape, v.dtype) == kind and (v.ndim > 0 or leaf_of(v) == leaf)
+            for v, kind, leaf in zip(leaves, self._types, self.elements.leaves, strict=True)
+        )
+
+
+class Growing(Stacks):
+    """Arrays for the elements that iterations append, in some of them or several in each, with their number so far."""
+
+    def __init__(self, leaves: Sequence[TracedArray], tree: Tree) -> None:
+        super().__init__(leaves, tree, 0)
+        self.count = TracedArray(leaves[0].op)  # replaced by `make`
+
+    def make(self) -> list[TracedArray]:
+        """Make the arrays in the current trace."""
+        size = sum(prod(shape) * dtype.itemsize for shape, dtype in self._types)
+        if size * self.elements.length > MOST_BYTES:
+            raise Unsuitable("the list that it appends to may have too many elements")
+        self.count = _zeros((), np.dtype(np.int64))
+        return [*super().make(), self.count]
+
+    def expect(self, value: Any, times: int) -> None:
+        """Learn that a pass appends a value up to a number of times."""
+        self._require_types(value)
+        self.elements = self.elements._replace(length=self.elements.length + times)
+
+    def append(self, value: Any) -> None:
+        """Store an element behind the others."""
+        place: Any = TracedArray(value_of(self.count))
+        self.stored_before += self.stored
+        leaves = self._require_types(value)
+        self.stored = [(v.root, v.root.op) for v in leaves if is_shared_array(v)]
+        for array, leaf in zip(self.arrays, leaves, strict=True):
+            array.overwrite(value_of(array.at[place].set(leaf, mode="unchecked")))
+        self.count.overwrite(value_of(place + 1))
+
+    def sized(self) -> tuple[list[SizedArray], Elements]:
+        """Return the elements."""
+        bound = self.elements.length
+        count = size_array(value_of(self.count), bound)
+        return [SizedArray(a, {0: count}) for a in self.arrays], self.elements._replace(length=RUN_TIME)
+
+
+def _zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> TracedArray:
+    zero = require_current().constant(np.zeros((), dtype))
+    return TracedArray(xla.broadcast(zero, shape), rank0=Rank0.ARRAY)
+
+
+def roots_of(values: Sequence[Any]) -> list[TracedArray]:
+    """Return the arrays in values, to which a write is seen by all who have them."""
+    return [v.root for value in values for v in flatten(value)[0] if is_shared_array(v)]
+
+
+class Appends:
+    """Elements that the iterations of a loop append to lists, one to each."""
+
+    def __init__(self) -> None:
+        self._stacks: dict[int, tuple[StackedList, Stacks]] = {}
+        self._growing: dict[int, tuple[StackedList, Growing]] = {}
+        self._new: list[Stacks] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._stacks or self._growing)
+
+    @property
+    def grows(self) -> bool:
+        """True if a list gets a run-time length."""
+        return bool(self._growing)
+
+    def add(self, values: StackedList, value: Any, number: Any, count: int) -> None:
+        """Record that an iteration appends a value; the first pass only learns its type.
+
+        Raises
+        ------
+        Unsuitable
+            The value cannot be an element of an array.
+        """
+        if id(values) in self._stacks:
+            self._stacks[id(values)][1].store_own(number, with_traced_numbers(value))
+            return
+        stacks = Stacks(*_structure(value), count)
+        self._stacks[id(values)] = values, stacks
+        self._new.append(stacks)
+
+    def add_some(self, values: StackedList, value: Any, times: int) -> None:
+        """Record that iterations append a value up to a number of times; the first pass only learns its type.
+
+        Raises
+        ------
+        Unsuitable
+            The value cannot be an element of an array, or the list has elements.
+        """
+        value = with_traced_numbers(value)
+        if id(values) not in self._growing:
+            if values.stacks is not None or list.__len__(values):
+                raise Unsuitable("it appends to a list that has elements, in some iterations")
+            growing = Growing(*_structure(value))
+            self._growing[id(values)] = values, growing
+            self._new.append(growing)
+        growing = self._growing[id(values)][1]
+        if growing in self._new:
+            growing.expect(value, times)
+        else:
+            _require_own(value)
+            growing.append(value)
+
+    def take_new(self) -> list[Stacks]:
+        """Return the arrays of which a pass has learned."""
+        new, self._new = self._new, []
+        return new
+
+    def check(self, before: Sequence[tuple[TracedArray, Any]], after: Sequence[Any]) -> None:
+        """Check that no appended array is written later, in the same iteration or in the next one.
+
+        Parameters
+        ----------
+        before : sequence of (TracedArray, XlaOp)
+            Arrays of the state when the iteration began, with their values then.
+        after : sequence of object
+            Values of the state when it ends.
+
+        Raises
+        ------
+        Unsuitable
+            One is written.
+        """
+        stored = [pair for _, stacks in (*self._stacks.values(), *self._growing.values()) for pair in stacks.all_stored]
+        is_written = any(root.op is not value for root, value in before)
+        carried = {id(r) for r, _ in before} | {id(r) for r in roots_of(after)}
+        if any(root.op is not value or (is_written and id(root) in carried) for root, value in stored):
+            raise Unsuitable("it writes to an array that it appends to a list")
+
+    def guard(self, is_guarded: bool) -> None:
+        """Refuse all uses of the lists while an iteration is recorded, in which they lack elements."""
+        for values, stacks in (*self._stacks.values(), *self._growing.values()):
+            values.is_guarded = is_guarded
+            stacks.stored, stacks.stored_before = [], []
+
+    def finish(self) -> None:
+        """Append the elements of the loop of the program to the lists."""
+        for values, stacks in self._stacks.values():
+            values.append_all(stacks.arrays, stacks.elements)
+        for values, growing in self._growing.values():
+            values.become_sized(*growing.sized())
+
+
+def _structure(value: Any) -> tuple[list[TracedArray], Tree]:
+    """Return the leaves and the structure of an element, whose known numbers become traced ones."""
+    structure = structure_of(value)
+    program = require_current().program
+    if structure is None and not program.keeps_known:
+        program.made_traced = True
+        structure = structure_of(with_traced_numbers(value))
+    if structure is None:
+        raise Unsuitable("it appends values to a list that are not all traced")
+    return structure
+
+
+def _require_own(value: Any) -> None:
+    """Refuse an element that shares memory with an array from outside of the loops being recorded."""
+    traces, trace = set(), current()
+    while trace is not None and trace.writes is not None:
+        traces.add(id(trace))
+        trace = trace.parent
+    if any(id(root.owner) not in traces for root in roots_of([value])):
+        raise TraceError("an element of the list shares memory with an array from outside", where=user_line())

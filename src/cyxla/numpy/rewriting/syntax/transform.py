@@ -1,0 +1,429 @@
+"""Transformation of a function's statements into calls of `Hooks`."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, TypeGuard, cast
+
+from cyxla.numpy.rewriting.syntax import build
+from cyxla.numpy.rewriting.syntax.expressions import GENERATORS, ExpressionTransformer, attribute_of, is_python_test
+from cyxla.numpy.rewriting.syntax.jumps import RETURNED, VALUE, remove_jumps
+from cyxla.numpy.rewriting.syntax.names import (
+    Liveness,
+    Names,
+    appended_list,
+    appends_of,
+    bound_names,
+    has_own,
+    outer_names,
+    parameter_names,
+    rebound_names,
+    written_root,
+)
+from cyxla.numpy.rewriting.syntax.scopes import NameOrigins, Origin
+
+
+class Transformer(ExpressionTransformer):
+    """Transformer of one function; functions defined in it get one of their own.
+
+    Parameters
+    ----------
+    scope : NameOrigins
+        Names visible in the function.
+    counter : list of int
+        Number of the next name for a branch or loop, shared by nested functions.
+    """
+
+    def __init__(self, scope: NameOrigins, counter: list[int] | None = None) -> None:
+        super().__init__(scope, counter)
+        self._liveness: Liveness | None = None
+        self._is_generator = False
+        self._kept: set[str] = set()  # names that a branch or loop hands over
+        self._grown: Names = frozenset()  # lists that loops append to
+        self._appends: dict[ast.stmt, list[str]] = {}  # drivers of the loops that append, from the outermost
+        self._always: set[ast.stmt] = set()  # appends of each iteration of the innermost loop
+
+    # -- functions
+
+    def function(self, node: ast.FunctionDef) -> bool:
+        """Transform the body of a function in place; return False if that is impossible.
+
+        Of a generator, the expressions alone are transformed, and the assignments to objects from outside.
+        """
+        self._outer = frozenset(n for n in outer_names(node.body) if self.scope.origin(n) is not Origin.OWN)
+        if has_own(node.body, GENERATORS):
+            if has_own(node.body, (ast.Await, ast.NamedExpr)) or _yields_inside_expressions(node.body):
+                return False
+            self._is_generator = True
+            node.body = self._block(node.body)
+            return True
+        body = remove_jumps(node.body)
+        self._liveness = Liveness(body)
+        self._grown = frozenset(
+            n for s in body for loop in ast.walk(s) if isinstance(loop, ast.For) for n in appends_of(loop)
+            if n not in self._outer and self.scope.origin(n) is Origin.OWN
+        )  # fmt: skip
+        statements = self._block(body)
+        declarations = [s for s in statements if isinstance(s, (ast.Global, ast.Nonlocal))]
+        unbound = sorted(self._kept - parameter_names(node.args))
+        first = [build.assign(n, build.hook("unbound", build.constant(n))) for n in unbound]
+        rest = [s for s in statements if s not in declarations]
+        node.body = [*declarations, *build.located(first, node.body[0]), *rest]
+        return True
+
+    def lambda_(self, node: ast.Lambda) -> None:
+        """Transform the body of a lambda in place."""
+        node.body = self.visit(node.body)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        """Transform a function defined in this one."""
+        node.decorator_list = [self.visit(d) for d in node.decorator_list]
+        self._visit_defaults(node.args)
+        Transformer(self.scope, self._counter).function(node)
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        """Transform a lambda in this function."""
+        self._visit_defaults(node.args)
+        if not has_own([ast.Expr(node.body)], GENERATORS):
+            node.body = self.visit(node.body)
+        return node
+
+    def _visit_defaults(self, arguments: ast.arguments) -> None:
+        arguments.defaults = [self.visit(d) for d in arguments.defaults]
+        arguments.kw_defaults = [d and self.visit(d) for d in arguments.kw_defaults]
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        """Leave a coroutine as it is."""
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        """Transform the methods of a class, unless they have private names, which depend on it."""
+        is_private = any(
+            isinstance(n, ast.Attribute) and n.attr.startswith("__") and not n.attr.endswith("__")
+            for n in ast.walk(node)
+        )  # fmt: skip
+        for method in () if is_private else node.body:
+            if isinstance(method, ast.FunctionDef):
+                self.visit_FunctionDef(method)
+        return node
+
+    def _block(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
+        made: list[ast.stmt] = []
+        for s in body:
+            result = self.visit(s)
+            made.extend(result if isinstance(result, list) else [result])
+        return made
+
+    # -- branches
+
+    def visit_If(self, node: ast.If) -> Any:
+        """Transform a branch."""
+        if self._is_generator:
+            return self.generic_visit(node)
+        assert self._liveness is not None
+        names = self._state(
+            bound_names([*node.body, *node.orelse]), self._liveness.before[node] | self._liveness.after[node]
+        )
+        test = self.visit(node.test)
+        body, orelse = self._block(node.body), self._block(node.orelse)
+        if is_python_test(test):
+            return ast.copy_location(ast.If(test, body, orelse), node)
+        self._kept.update(names)
+        driver = self._name("if")
+        of = build.name(driver)
+        state = build.load_all(names)
+        end = ast.Expr(build.method(of, "end", state))
+        made: list[ast.stmt] = [
+            build.assign(driver, build.hook("branch", test, build.texts(names))),
+            ast.If(build.method(of, "first", state), self._side(driver, [*body, end]), []),
+            ast.If(
+                build.method(of, "second"),
+                [build.assign_all(names, attribute_of(of, "entry")), *self._side(driver, [*orelse, end])],
+                [],
+            ),
+            build.assign_all(names, build.method(of, "merged")),
+        ]
+        return build.located(made, node)
+
+    def visit_Match(self, node: ast.Match) -> Any:
+        """Transform a match statement, whose patterns Python compares with known values."""
+        self.generic_visit(node)
+        node.subject = cast(ast.expr, build.located_expr(build.hook("matched", node.subject), node.subject))
+        return node
+
+    def _side(self, driver: str, statements: list[ast.stmt]) -> list[ast.stmt]:
+        """Return the statements of a side, which runs may fail in; those that raise nothing stay as they are."""
+        return [ast.Try(statements, [self._handler(driver)], [], [])] if len(statements) > 1 else statements
+
+    def _handler(self, driver: str) -> ast.ExceptHandler:
+        """Return the handler of exceptions in a side of a branch or the body of a loop."""
+        error = self._name("error")
+        failed = build.not_(build.method(build.name(driver), "failed", build.name(error)))
+        return ast.ExceptHandler(
+            attribute_of(build.name(build.HOOKS), "errors"), error, [ast.If(failed, [ast.Raise()], [])]
+        )
+
+    def _state(self, bound: Names, live: Names) -> list[str]:
+        return sorted((bound & live) - self._outer)
+
+    # -- loops
+
+    def visit_For(self, node: ast.For) -> Any:
+        """Transform a loop over an iterable."""
+        if self._is_generator:
+            return self.generic_visit(node)
+        assert self._liveness is not None
+        targets = bound_names([node.target])
+        live_at_head, live_after = self._liveness.before[node], self._liveness.after[node]
+        names = self._state(bound_names(node.body) | targets, live_at_head | live_after)
+        item = self._name("item")
+        driver = self._name("for")
+        element = build.method(build.name(driver), "item", build.name(item))
+        assignment = ast.Assign([node.target], cast(ast.expr, build.located_expr(element, node.target)))
+        start = build.located(self._assignment(assignment), node.target)
+        is_held = not isinstance(node.iter, ast.Call)
+        iterable = self.iterable(node.iter)
+        stored, facts = self._stored(node.body), self._facts(node, names, live_at_head - targets, live_after)
+        self._mark_appends(node, driver)
+        made = self._loop(
+            node, driver, item, names, live_at_head - targets, stored,
+            build.hook("loop", iterable, build.constant(is_held), *facts),
+            [*start, *self._block(node.body)],
+        )  # fmt: skip
+        return build.located(made, node)
+
+    def visit_While(self, node: ast.While) -> Any:
+        """Transform a loop with a condition."""
+        if self._is_generator:
+            return self.generic_visit(node)
+        assert self._liveness is not None
+        live_at_head, live_after = self._liveness.before[node], self._liveness.after[node]
+        names = self._state(bound_names([*node.body, node.test]), live_at_head | live_after)
+        driver, item = self._name("while"), self._name("item")
+        stored, facts = self._stored(node.body), self._facts(node, names, live_at_head, live_after)
+        test = self.visit(node.test)
+        guarded = ast.If(build.method(build.name(driver), "test", test), self._block(node.body), [])
+        made = self._loop(node, driver, item, names, live_at_head, stored, build.hook("while_loop", *facts), [guarded])
+        return build.located(made, node)
+
+    def _mark_appends(self, node: ast.For, driver: str) -> None:
+        """Let the driver of a loop append to lists that the loop does not use otherwise."""
+        uses = Counter(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+        for values, statements in appends_of(node).items():
+            if values not in self._grown or uses[values] > len(statements):
+                continue
+            for statement in statements:
+                self._appends.setdefault(statement, []).append(driver)
+                if len(statements) == 1 and statement in node.body:
+                    self._always.add(statement)
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        """Transform an expression whose value is not used."""
+        drivers = self._appends.get(node)
+        if drivers is None:
+            return self.generic_visit(node)
+        call = cast(ast.Call, node.value)
+        values = build.name(cast(str, appended_list(node)))
+        loops = build.load_all(drivers)
+        node.value = build.hook(
+            "append", loops, build.constant(node in self._always), values, self.visit(call.args[0])
+        )  # fmt: skip
+        return build.located([node], node)[0]
+
+    def _facts(self, node: ast.For | ast.While, names: Sequence[str], head: Names, after: Names) -> list[ast.expr]:
+        """Return the names of a loop: all, those read from the iteration before, those read later, those rebound."""
+        rebound = rebound_names(node.body)
+        return [
+            build.texts(names),
+            build.texts([n for n in names if n in head]),
+            build.texts([n for n in names if n in after]),
+            build.texts([n for n in names if n in rebound]),
+            build.texts(getattr(node, "exits", [])),
+        ]
+
+    def _loop(
+        self, node: ast.stmt, driver: str, item: str, names: list[str], head: Names, stored: list[str],
+        start: ast.expr, body: list[ast.stmt],
+    ) -> list[ast.stmt]:  # fmt: skip
+        self._kept.update(names)
+        of, state = build.name(driver), build.load_all(names)
+        protected = [*body, ast.Expr(build.method(of, "leave", state))]
+        inside = [
+            build.assign_all(names, build.method(of, "enter", state, build.thunk(build.load_all(stored)))),
+            ast.Try(protected, [self._handler(driver)], [], []),
+        ]
+        return [
+            build.assign(driver, start),
+            ast.For(ast.Name(item, ast.Store()), of, inside, [], None),
+            build.assign_all(names, build.method(of, "result", state)),
+        ]
+
+    def _stored(self, body: Sequence[ast.stmt]) -> list[str]:
+        """Return local names whose arrays the statements of a loop may write to, to spare a pass over it."""
+        found = {
+            root.id
+            for s in body
+            for n in ast.walk(s)
+            if isinstance(n, (ast.Subscript, ast.AugAssign, ast.Call)) and (root := written_root(n)) is not None
+        }
+        return sorted(n for n in found if self.scope.origin(n) is Origin.OWN and n not in self._outer)
+
+    def visit_Try(self, node: ast.Try) -> Any:
+        """Transform a `try`: an exception inside a branch or loop of the program cannot be handled there."""
+        if self._is_generator:
+            return self.generic_visit(node)
+        self.generic_visit_blocks(node)
+        depth = self._name("depth")
+        for handler in node.handlers:
+            check = ast.Expr(build.hook("handle", build.name(depth)))
+            handler.body = [*build.located([check], handler), *self._block(handler.body)]
+        return build.located([build.assign(depth, build.hook("depth")), node], node)
+
+    def generic_visit_blocks(self, node: ast.Try) -> None:
+        """Transform the parts of a `try` but its handlers."""
+        node.body, node.orelse = self._block(node.body), self._block(node.orelse)
+        node.finalbody = self._block(node.finalbody)
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        """Transform an assertion."""
+        if self._is_generator:
+            return self.generic_visit(node)
+        test = self.visit(node.test)
+        message = build.thunk(self.visit(node.msg) if node.msg else build.constant(None))
+        if is_python_test(test):
+            return ast.copy_location(ast.Assert(test, node.msg), node)
+        check = ast.If(build.hook("fails", test, message), [ast.Assert(build.constant(False), node.msg)], [])
+        return build.located([check], node)
+
+    def visit_Delete(self, node: ast.Delete) -> Any:
+        """Transform the deletion of names; those that a branch or loop hands over must have a value."""
+        if self._is_generator and all(isinstance(t, ast.Name) and t.id not in self._outer for t in node.targets):
+            return node
+        made: list[ast.stmt] = []
+        for target in node.targets:
+            made.append(self._deletion(target))
+        return build.located(made, node)
+
+    def _deletion(self, target: ast.expr) -> ast.stmt:
+        if isinstance(target, ast.Name) and target.id not in self._outer:
+            return build.assign(target.id, build.hook("unbound", build.constant(target.id)))
+        if isinstance(target, ast.Name):
+            return ast.Expr(build.hook("delete_name", build.constant(target.id)))
+        if isinstance(target, ast.Attribute):
+            return ast.Expr(build.hook("delete_attr", self.visit(target.value), build.constant(target.attr)))
+        if isinstance(target, ast.Subscript) and self._is_outside(target):
+            return ast.Expr(build.hook("delete_item", self.visit(target.value), self._key(target.slice)))
+        return ast.Delete([self.visit(target)])
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        """Transform the value of an annotated assignment."""
+        node.value = node.value and self.visit(node.value)
+        node.target = self.visit(node.target)
+        return node
+
+    # -- statements that write to objects from outside
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        """Transform an assignment."""
+        node.value = self._grown_lists(node.targets, cast(ast.expr, self.visit(node.value)))
+        return build.located(self._assignment(node), node)
+
+    def _grown_lists(self, targets: Sequence[ast.expr], value: ast.expr) -> ast.expr:
+        """Return the value of an assignment, with its new lists to which loops append."""
+        if isinstance(value, ast.Tuple):
+            for target in targets:
+                if _has_as_many(target, value):
+                    value.elts = [
+                        self._grown_lists([t], v) for t, v in zip(target.elts, value.elts, strict=True)
+                    ]  # fmt: skip
+        elif _is_new_list(value) and any(isinstance(t, ast.Name) and t.id in self._grown for t in targets):
+            return cast(ast.expr, build.located_expr(build.hook("new_list", value), value))
+        return value
+
+    def _assignment(self, node: ast.Assign) -> list[ast.stmt]:
+        """Return the statements of an assignment whose value is transformed; stores to outside come last."""
+        later: list[ast.stmt] = []
+        if len(node.targets) == 1 and (store := self._store(node.targets[0], node.value)) is not None:
+            return [store]
+        node.targets = [self._target(t, later) for t in node.targets]
+        return [node, *later]
+
+    def _target(self, target: ast.expr, later: list[ast.stmt]) -> ast.expr:
+        """Return a target without stores to outside; these are added as statements that store a variable."""
+        if isinstance(target, (ast.Tuple, ast.List)):
+            target.elts = [self._target(t, later) for t in target.elts]
+            return target
+        if isinstance(target, ast.Starred):
+            target.value = self._target(target.value, later)
+            return target
+        value = self._name("value")
+        store = self._store(target, build.name(value))
+        if store is None:
+            return cast(ast.expr, self.visit(target))
+        later.append(store)
+        return ast.Name(value, ast.Store())
+
+    def _store(self, target: ast.expr, value: ast.expr) -> ast.stmt | None:
+        """Return the statement that stores to a name, an attribute or an item from outside; None for others."""
+        call: ast.expr
+        if isinstance(target, ast.Attribute):
+            call = build.hook("write_attr", self.visit(target.value), build.constant(target.attr), value)
+        elif isinstance(target, ast.Name) and target.id in self._outer:
+            call = build.hook("write_name", build.constant(target.id), value)
+        elif isinstance(target, ast.Subscript) and self._is_outside(target):
+            call = build.hook("write_item", self.visit(target.value), self._key(target.slice), value)
+        else:
+            return None
+        return ast.Expr(call)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        """Transform an augmented assignment to a name or an attribute from outside."""
+        node.value = self.visit(node.value)
+        result, target = self._name("value"), node.target
+        variable = ast.Name(result, ast.Store())
+        if isinstance(target, ast.Name) and target.id in self._outer:
+            read = self.visit(ast.copy_location(build.name(target.id), target))
+            store = build.hook("write_name", build.constant(target.id), build.name(result))
+            made = [build.assign(result, read), ast.AugAssign(variable, node.op, node.value), ast.Expr(store)]
+        elif isinstance(target, ast.Attribute):
+            made = self._augmented_attribute(node, target, variable)
+        else:
+            node.target = cast(Any, self.visit(target))
+            return node
+        return build.located(made, node)
+
+    def _augmented_attribute(self, node: ast.AugAssign, target: ast.Attribute, variable: ast.Name) -> list[ast.stmt]:
+        owner = self._name("owner")
+        of, attribute = build.name(owner), build.constant(target.attr)
+        return [
+            build.assign(owner, self.visit(target.value)),
+            build.assign(variable.id, build.hook("read_attr", of, attribute)),
+            ast.AugAssign(variable, node.op, node.value),
+            ast.Expr(build.hook("write_attr", of, attribute, build.name(variable.id))),
+        ]
+
+
+def _yields_inside_expressions(body: Sequence[ast.stmt]) -> bool:
+    """Return True if an expression with a `yield` in it would be put into a function of its own."""
+    parts = (ast.IfExp, ast.BoolOp, ast.Compare, ast.Assert, ast.ListComp, ast.GeneratorExp)
+    inner = [n for s in body for n in ast.walk(s) if isinstance(n, parts)]
+    return any(isinstance(n, GENERATORS) for part in inner for n in ast.walk(part))
+
+
+def _has_as_many(target: ast.expr, value: ast.Tuple) -> TypeGuard[ast.Tuple | ast.List]:
+    """Return True if a target has a name for each part of a value."""
+    if not isinstance(target, (ast.Tuple, ast.List)) or len(target.elts) != len(value.elts):
+        return False
+    return not any(isinstance(t, ast.Starred) for t in target.elts)
+
+
+def _is_new_list(node: ast.expr) -> bool:
+    if not isinstance(node, ast.Call) or node.args or node.keywords:
+        return isinstance(node, ast.List)
+    return isinstance(node.func, ast.Name) and node.func.id == "list"
+
+
+__all__ = ["RETURNED", "VALUE", "Transformer"]

@@ -1,0 +1,257 @@
+"""Lists that loops of a program make: their elements are slices of arrays, which are made when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from cyxla.errors import TraceError
+from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.containers import LEAF, LIST, Kind, Tree, flatten, register_kind
+from cyxla.numpy.tracing.results.zero_dim import Rank0
+from cyxla.numpy.tracing.trace import require_current, resumed, user_line
+
+_np: Any = np  # its functions dispatch to this package
+_PYTHON_CLASSES = (int, float, complex)
+
+
+RUN_TIME: Final = -1  # length of a list that is known at run time
+
+
+class Leaf(NamedTuple):
+    """Class of a number among the elements of a list; of arrays it says nothing.
+
+    Attributes
+    ----------
+    weak : type or None
+        Python's class, if it is one of Python's numbers.
+    rank0 : Rank0
+        Class of a number.
+    """
+
+    weak: type | None
+    rank0: Rank0
+
+    @property
+    def is_python(self) -> bool:
+        """True for a number of Python."""
+        return self.weak is not None or self.rank0 is Rank0.PYTHON
+
+
+class Elements(NamedTuple):
+    """Structure of the elements of a list.
+
+    Attributes
+    ----------
+    length : int
+        Number of elements; `RUN_TIME` if only the run knows it.
+    tree : Tree
+        Structure of each element.
+    leaves : tuple of Leaf
+        Classes of the leaves of an element.
+    """
+
+    length: int
+    tree: Tree
+    leaves: tuple[Leaf, ...]
+
+    def build(self, stacks: Sequence[Any], number: Any) -> Any:
+        """Return an element by its number, which may be traced."""
+        return self.tree.build([_slice(s, number, leaf) for s, leaf in zip(stacks, self.leaves, strict=True)])
+
+
+def _slice(stack: Any, number: Any, leaf: Leaf) -> Any:
+    piece = stack[number]
+    if np.ndim(piece) or (leaf.weak is None and leaf.rank0 is Rank0.SCALAR):
+        return piece
+    if isinstance(piece, TracedArray):
+        return TracedArray(value_of(piece), leaf.weak, rank0=leaf.rank0)
+    return piece.item() if leaf.is_python else np.array(piece)
+
+
+class StackedList(LazyList):
+    """List of which each element has the same structure, shapes and dtypes.
+
+    It becomes a usual list with the first use that arrays do not serve.
+
+    Parameters
+    ----------
+    stacks : sequence of TracedArray
+        Each leaf of all elements, along a new first dimension.
+    elements : Elements
+        Structure of the elements.
+    """
+
+    def __init__(self, stacks: Sequence[TracedArray] | None, elements: Elements) -> None:
+        super().__init__()
+        self.stacks = None if stacks is None else list(stacks)
+        self.elements = elements
+        self.is_guarded = False
+
+    @staticmethod
+    def of(values: list[Any]) -> StackedList:
+        """Return a list with the elements of another one, to which loops may append."""
+        made = StackedList(None, Elements(0, LEAF, ()))
+        list.extend(made, values)
+        return made
+
+    def append_all(self, stacks: Sequence[TracedArray], elements: Elements) -> None:
+        """Append all elements that arrays stand for."""
+        if self.stacks is None and not list.__len__(self):
+            self.stacks, self.elements = list(stacks), elements
+        elif self.stacks is not None and self._are_alike(stacks, elements):
+            self.stacks = [_np.concatenate(pair) for pair in zip(self.stacks, stacks, strict=True)]
+            self.elements = self.elements._replace(length=self.elements.length + elements.length)
+        else:
+            self.materialize()
+            list.extend(self, [elements.build(stacks, k) for k in range(elements.length)])
+
+    def become_sized(self, stacks: Sequence[Any], elements: Elements) -> None:
+        """Give an empty list elements whose number is known at run time."""
+        self.stacks, self.elements = list(stacks), elements
+
+    def _are_alike(self, stacks: Sequence[TracedArray], elements: Elements) -> bool:
+        assert self.stacks is not None
+        types = [[(s.shape[1:], s.dtype) for s in each] for each in (self.stacks, stacks)]
+        return types[0] == types[1] and self.elements[1:] == elements[1:]
+
+    def materialize(self) -> None:
+        """Make the elements.
+
+        Raises
+        ------
+        TraceError
+            An iteration is being recorded that appends to the list.
+        """
+        if self.is_guarded:
+            raise TraceError("a list is read in the loop that appends to it", where=user_line())
+        if self.stacks is None:
+            return
+        if self.is_sized:
+            raise TraceError(
+                "a list whose length is known at run time only is used otherwise than by np.array, len, sum, a loop or "
+                "an index",
+                where=user_line(), hint="use an array: np.array(values)",
+            )  # fmt: skip
+        stacks, self.stacks = self.stacks, None
+        with resumed(stacks[0].owner):
+            list.extend(self, [self.elements.build(stacks, k) for k in range(self.elements.length)])
+
+    @property
+    def is_sized(self) -> bool:
+        """True for a list whose length is known at run time; its stacks are arrays of run-time size."""
+        return self.stacks is not None and self.elements.length == RUN_TIME
+
+    @property
+    def length(self) -> Any:
+        """Number of elements, a traced integer if it is known at run time."""
+        return self.stacks[0].shape[0] if self.is_sized and self.stacks is not None else len(self)
+
+    @property
+    def bound(self) -> int:
+        """Greatest possible number of elements."""
+        return self.stacks[0].bound if self.is_sized and self.stacks is not None else len(self)
+
+    def _leave_if_empty(self) -> None:
+        """Make NumPy run in place of runs in which the list is empty: then its numbers have no type."""
+        if self.is_sized:
+            trace = require_current()
+            failed = value_of(self.length == 0)
+            trace.leave_if(failed, lambda _: ValueError("a list is empty"))
+
+    def as_array(self) -> TracedArray:
+        """Return what ``np.array`` makes of the list."""
+        if self.is_sized:
+            return self._as_sized_array()  # type: ignore[no-any-return]
+        if self.stacks is not None and len(self.stacks) == 1 and _is_box(self.elements.tree):
+            return TracedArray(value_of(self.stacks[0]))
+        if self.stacks is not None and all(c == LEAF for c in self.elements.tree.children):
+            stacked: TracedArray = _np.stack([TracedArray(value_of(s)) for s in self.stacks], axis=1)
+            return stacked
+        self.materialize()
+        return as_traced(list.copy(self))
+
+    def _as_sized_array(self) -> Any:
+        assert self.stacks is not None
+        if self.elements.tree != LEAF or self.stacks[0].ndim != 1 or self.stacks[0].dtype != np.float64:
+            self._leave_if_empty()
+        if self.elements.tree == LEAF:
+            return self.stacks[0].copy()
+        if all(c == LEAF for c in self.elements.tree.children):
+            return _np.stack(self.stacks, axis=1)
+        return self.materialize()
+
+    def as_vector(self) -> TracedArray | None:
+        """Return an array whose elements are those of the list; None if they are more than numbers."""
+        if self.stacks is None or self.elements.tree != LEAF or self.stacks[0].ndim != 1:
+            return None
+        self._leave_if_empty()
+        return self.stacks[0]
+
+    def __len__(self) -> int:
+        if self.is_guarded or self.stacks is None or self.is_sized:
+            self.materialize()
+            return list.__len__(self)
+        return self.elements.length
+
+    def __radd__(self, other: Any) -> Any:
+        self.materialize()
+        return other + list.copy(self)
+
+
+def _is_box(tree: Tree) -> bool:
+    """Return True if the array of a list with such elements is their only stack."""
+    return tree == LEAF or (tree.kind is STACKED and _is_box(tree.key.tree))
+
+
+def _materializing(name: str) -> Callable[..., Any]:
+    original = getattr(list, name)
+
+    def method(self: StackedList, *args: Any, **kwargs: Any) -> Any:
+        self.materialize()
+        return original(self, *args, **kwargs)
+
+    method.__name__ = name
+    return method
+
+
+for _name in (
+    "__add__", "__contains__", "__delitem__", "__eq__", "__ge__", "__getitem__", "__gt__", "__iadd__", "__imul__",
+    "__iter__", "__le__", "__lt__", "__mul__", "__ne__", "__repr__", "__reversed__", "__rmul__", "__setitem__",
+    "append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse", "sort",
+):  # fmt: skip
+    setattr(StackedList, _name, _materializing(_name))
+
+
+def _build(key: Elements, parts: Sequence[Any]) -> Any:
+    if all(isinstance(p, np.ndarray) for p in parts):
+        return _plain_list(key, parts)
+    return StackedList(parts, key)
+
+
+def _plain_list(elements: Elements, arrays: Sequence[Any]) -> list[Any]:
+    """Return the list that arrays of results stand for."""
+    if elements.tree == LEAF and arrays[0].ndim == 1:
+        leaf = elements.leaves[0]
+        return arrays[0].tolist() if leaf.is_python else list(arrays[0])
+    return [elements.build(arrays, k) for k in range(len(arrays[0]))]
+
+
+STACKED = Kind(
+    lambda v: v.stacks, lambda v: v.elements, lambda v: [f"[{k}]" for k in range(len(v.stacks))], _build
+)  # fmt: skip
+register_kind(StackedList, lambda v: LIST if v.stacks is None else STACKED)
+
+
+def leaf_of(value: TracedArray) -> Leaf:
+    """Return the class of a leaf."""
+    return Leaf(value.weak, value.rank0 if value.weak is None else Rank0.PYTHON)
+
+
+def structure_of(value: Any) -> tuple[list[TracedArray], Tree] | None:
+    """Return the leaves of an element, and its structure; None if it cannot be one of a stacked list."""
+    leaves, tree = flatten(value)
+    is_whole = leaves and all(isinstance(v, TracedArray) and v.known is None for v in leaves)
+    return (leaves, tree) if is_whole else None

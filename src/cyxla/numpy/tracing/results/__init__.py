@@ -1,0 +1,1 @@
+"""Results of operations as NumPy returns them: element types, memory layouts, and 0-d results."""

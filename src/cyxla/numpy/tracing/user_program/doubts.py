@@ -1,0 +1,77 @@
+"""Numbers whose class in Python depends on the values of a run, such as ``max(1, 2.5)`` of traced numbers.
+
+A program has one type for them. Where a number of another class leaves the program, the plain function runs instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray
+from cyxla.numpy.tracing.trace import Trace, current, require_current, user_line
+from cyxla.numpy.tracing.user_program.classes import class_of
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+
+def note_doubt(result: TracedArray, test: XlaOp, first: Any, second: Any) -> None:
+    """Note in which runs a number that is one of two has another class than the result."""
+    if result.ndim:
+        return
+    kind, choices = class_of(result), (first, second)
+    doubts = [_doubt_of(v, kind) for v in choices]
+    if doubts == [None, None]:
+        return
+    no = require_current().constant(False, np.dtype(bool))
+    one, other = (no if d is None else require_current().capture(d) for d in doubts)
+    result.doubt = xla.select(require_current().capture(test), one, other)
+
+
+def _doubt_of(value: Any, kind: type) -> XlaOp | None:
+    found = class_of(value)
+    if found is not kind and (require_current().program.exact_classes or np.dtype(found) != np.dtype(kind)):
+        return require_current().constant(True, np.dtype(bool))
+    doubt = value.doubt if isinstance(value, TracedArray) else None
+    if doubt is None or _is_visible(doubt):
+        return doubt
+    return require_current().constant(True, np.dtype(bool))  # of a side of a branch, which has ended
+
+
+def _is_visible(op: XlaOp) -> bool:
+    """Return True if a value belongs to a trace that is under way."""
+    trace = current()
+    while trace is not None and trace.builder is not op.builder:
+        trace = trace.parent
+    return trace is not None
+
+
+def pass_on(operands: Sequence[Any], results: Sequence[TracedArray]) -> None:
+    """Pass doubts about the operands of an operator on to its results.
+
+    The values are the same whatever their class is; so is the dtype, unless an operand is an array of integers.
+    """
+    doubts = [o.doubt for o in operands if isinstance(o, TracedArray) and o.doubt is not None]
+    if not doubts:
+        return
+    strong = [o for o in operands if hasattr(o, "dtype") and not (isinstance(o, TracedArray) and o.weak is not None)]
+    certain = [o for o in strong if not (isinstance(o, TracedArray) and o.doubt is not None)]
+    if any(o.dtype.kind in "fc" and o.dtype.itemsize >= 8 for o in certain):
+        return
+    trace = require_current()
+    doubt = trace.capture(doubts[0])
+    for d in doubts[1:]:
+        doubt = xla.or_(doubt, trace.capture(d))
+    if certain:
+        leave(trace, doubt)
+        return
+    for result in results:
+        result.doubt = doubt if not result.ndim else None
+
+
+def leave(trace: Trace, doubt: XlaOp) -> None:
+    """Make the plain function run in place of runs with a doubt."""
+    text = f"a number is of another class, such as int for float, by the values\n  at:   {user_line()}"
+    trace.leave_if(doubt, lambda _: TypeError(text))

@@ -1,0 +1,1 @@
+"""XLA kernels of ops for constants, shapes, slices, gathers and sparse tensors."""

@@ -1,0 +1,1 @@
+"""XLA kernels of ops for element-wise functions, products, reductions, linear algebra and transforms."""

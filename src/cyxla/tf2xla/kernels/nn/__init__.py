@@ -1,0 +1,1 @@
+"""XLA kernels of ops for neural network layers, losses, optimisers, images and quantisation."""

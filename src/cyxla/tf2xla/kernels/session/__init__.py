@@ -1,0 +1,1 @@
+"""XLA kernels of ops for the session, Python functions, checks and printing."""

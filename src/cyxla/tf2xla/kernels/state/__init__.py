@@ -1,0 +1,1 @@
+"""XLA kernels of ops for variables, files and checkpoints."""

@@ -1,0 +1,1 @@
+"""XLA kernels of ops for HLO instructions and compiled clusters."""

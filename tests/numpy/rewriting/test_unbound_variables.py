@@ -112,7 +112,17 @@ def inner_branch_alone_binds(x):
     return y
 
 
+def index_of_an_inner_loop(x):
+    total = x[0] * 0.0
+    for _ in range(30):
+        for i in range(int(x[0]) % 7):
+            total += x[i]
+        total += i
+    return total
+
+
 FUNCTIONS = [
+    index_of_an_inner_loop,
     last_above,
     array_at_first_above,
     written_after_the_loop,
@@ -126,7 +136,7 @@ FUNCTIONS = [
     nested_branches,
     inner_branch_alone_binds,
 ]
-FIRST = [1.0, 60.0, 120.0, 300.0]
+FIRST = [1.0, 60.0, 70.0, 120.0, 300.0]
 
 
 def _outcome(function, x):

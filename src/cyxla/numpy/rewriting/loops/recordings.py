@@ -101,7 +101,7 @@ class Recording:
         self._note_unbound(k, value)
         learned = self.plan.learned.get(k)
         if isinstance(value, Unbound) or k not in self.variables.carried:
-            return None if learned is None else self._first_values(learned, value)
+            return None if learned is None else self._first_values(k, learned, value)
         leaves = Leaves(value)
         if not leaves.arrays or self._is_object(k, value):
             return None
@@ -119,14 +119,18 @@ class Recording:
         """Return the value of an array of a variable, without a check that the variable is bound."""
         return array.unchecked_op if self._is_local(k) else array.op
 
-    def _first_values(self, learned: Learned, value: Any) -> list[TracedArray]:
+    def _unchecked(self, k: int, array: TracedArray) -> TracedArray:
+        """Return an array of a variable, whether the variable is bound or not."""
+        return like(array, require_current().capture(self._value(k, array)), array.weak)
+
+    def _first_values(self, k: int, learned: Learned, value: Any) -> list[TracedArray]:
         """Return the initial state of a variable that is bound in the body first: its value before, or zeros."""
         if not isinstance(value, Unbound):
             leaves = Leaves(value)
             if leaves.same_structure(learned.leaves):
                 pairs = list(zip(leaves.arrays, learned.leaves.arrays, learned.kinds, strict=True))
-                if all(a.shape == b.shape and _adopts(a.kind, k) for a, b, k in pairs):
-                    return [_converted(a, k) for a, _, k in pairs]
+                if all(a.shape == b.shape and _adopts(a.kind, kind) for a, b, kind in pairs):
+                    return [_converted(self._unchecked(k, a), kind) for a, _, kind in pairs]
         zeros = [
             as_traced(np.zeros(a.shape, dtype_of(k))) for a, k in zip(learned.leaves.arrays, learned.kinds, strict=True)
         ]
@@ -141,7 +145,7 @@ class Recording:
 
     def _adopted(self, k: int, j: int, array: TracedArray) -> TracedArray:
         kind = self.plan.kinds.get((k, j))
-        array = like(array, require_current().capture(self._value(k, array)), array.weak)
+        array = self._unchecked(k, array)
         made = array if kind is None else _converted(array, kind)
         made.rank0 = self.plan.ranks.get((k, j), made.rank0)
         return made

@@ -43,11 +43,12 @@ class Block:
 
 
 def remove_jumps(body: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """Return the statements of a function, whose only return is the last statement."""
-    for loop in own_nodes(body):
+    """Return the statements of a function, whose only return is the last statement, and whose loops have no `else`."""
+    loops = [n for n in own_nodes(body) if isinstance(n, (ast.For, ast.While))]
+    for loop in loops:
         if isinstance(loop, ast.While) and has_own([loop.test], (ast.NamedExpr,)):
             _move_test(loop)
-    if not has_own(body, _JUMPS):
+    if not has_own(body, _JUMPS) and not any(loop.orelse for loop in loops):
         return list(body)
     if isinstance(body[-1], ast.Return) and not has_own(body[:-1], (ast.Return,)):
         return [*_Remover().block(body[:-1]).statements, body[-1]]

@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),
 ]
 
-INCLUDE = Path(__file__).parents[3] / "include" / "cyxla"
+INCLUDE = Path(__file__).parents[4] / "include" / "cyxla"
 HEADERS = ("abi.h", "scalar.h", "math.h", "math_inverse.h")
 INCLUDES = "".join(f'#include "{INCLUDE / name}"\n' for name in HEADERS)
 FLAGS = ["-std=gnu11", "-O2", "-fPIC", "-shared", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-w"]

@@ -16,7 +16,7 @@ from cyxla.xla.cpu.c import scalar
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
-INCLUDE = Path(__file__).parents[3] / "include" / "cyxla"
+INCLUDE = Path(__file__).parents[4] / "include" / "cyxla"
 NARROW = [e for e in E if scalar.is_narrow(e)]
 FLOAT_SOURCES = [E.F32, E.F64, E.S32, E.S64, E.U64, E.F16, E.BF16]
 

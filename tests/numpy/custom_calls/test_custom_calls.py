@@ -17,7 +17,7 @@ from cyxla.xla.cpu.native import compiler_search
 from cyxla.xla.evaluator.custom_calls import unregister_custom_call
 from cyxla.xla.evaluator.targets import c_calls
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "kernels.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "kernels.md"
 PLATFORMS = ("interpreter", "cpu")
 X, Y = np.arange(6.0).reshape(2, 3), np.full((2, 3), 2.0)
 needs_compiler = pytest.mark.skipif(compiler_search.find() is None, reason="no C compiler")

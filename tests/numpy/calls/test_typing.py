@@ -12,7 +12,7 @@ import pytest
 from cyxla.numpy.calls.jit_options import JitOptions
 from cyxla.xla.service import CompileOptions
 
-SOURCE = Path(__file__).parents[2] / "src"
+SOURCE = Path(__file__).parents[3] / "src"
 DEFINITIONS = """\
 import numpy as np
 from numpy.typing import NDArray

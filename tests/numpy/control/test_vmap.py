@@ -505,7 +505,7 @@ def test_the_name_and_signature_of_the_function_are_kept():
 
 
 def test_the_documents_run(tmp_path):
-    text = (Path(__file__).parents[2] / "docs" / "vmap.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "vmap.md").read_text()
     program = tmp_path / "program.py"
     program.write_text("\n".join(re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)))
     runpy.run_path(str(program))

@@ -342,7 +342,7 @@ def test_a_transformer_learns():
 
 
 def test_the_documents_run():
-    text = (Path(__file__).parents[2] / "docs" / "gradients.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "gradients.md").read_text()
     known = {}
     for block in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
         exec(block, known)

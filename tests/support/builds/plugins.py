@@ -13,7 +13,7 @@ import pytest
 import cyxla
 from cyxla.core.framework.load_library import OpLibrary, load_op_library
 
-SOURCES = Path(__file__).parents[1] / "data" / "plugins"
+SOURCES = Path(__file__).parents[2] / "data" / "plugins"
 STRICT = ("-Wall", "-Wextra", "-pedantic", "-Werror")
 COMPILERS = {
     "c": next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None),

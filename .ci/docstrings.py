@@ -69,7 +69,8 @@ def main(arguments: list[str]) -> int:
     questions: list[str] = []
     fragments: list[str] = []
     for folder in options.folders:
-        paths = [folder] if folder.is_file() else sorted([*folder.rglob("*.py"), *folder.rglob("*.pyx")])
+        kinds = ("*.py", "*.pyx", "*.pxi")
+        paths = [folder] if folder.is_file() else sorted(path for kind in kinds for path in folder.rglob(kind))
         for path in paths:
             for line, doc in docstrings(path):
                 count += 1

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import plugins
+from support.builds import plugins
 
 import cyxla
 from cyxla.core.framework import apply_op, load_op_library

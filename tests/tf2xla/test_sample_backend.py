@@ -84,7 +84,7 @@ import numpy as np
 import cyxla
 from cyxla.core.framework.apply import apply_op
 from cyxla_toy.executable import OPCODES
-from support.symbolic import *
+from support.graphs.symbolic import *
 rng = np.random.default_rng(0)
 def network(x, kernel, scale):
     y = apply_op("Conv2D", x, kernel, strides=[1, 1, 2, 1], padding="SAME")

@@ -5,8 +5,8 @@ import shutil
 
 import numpy as np
 import pytest
-from support.ahead_of_time import LEVEL, needs_gcc, run_command
-from support.saved_models import WEIGHTS, write_model
+from support.builds.ahead_of_time import LEVEL, needs_gcc, run_command
+from support.graphs.saved_models import WEIGHTS, write_model
 
 from cyxla import Graph
 from cyxla.aot.loader import Function

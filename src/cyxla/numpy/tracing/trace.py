@@ -609,7 +609,7 @@ def is_internal(filename: str) -> bool:
     """Return True if a file belongs to this package, to NumPy or to SciPy."""
     internal = _INTERNAL_FILES.get(filename)
     if internal is None:
-        compiled = filename.endswith(".pyx") and filename.startswith(_COMPILED)
+        compiled = filename.endswith((".pyx", ".pxi")) and filename.startswith(_COMPILED)
         internal = _INTERNAL_FILES[filename] = compiled or filename.startswith(_INTERNAL)
     return internal
 

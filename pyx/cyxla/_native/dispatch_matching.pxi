@@ -1,0 +1,274 @@
+# Comparison of values with the nodes of a signature. A part of dispatch.pyx.
+
+cdef PyObject *find_value(const Guard *guard, PyObject *const *args, PyObject **values) noexcept:
+    """Return a new reference to the value of a guard; NULL if there is none."""
+    cdef PyObject *value = NULL
+    cdef PyObject *owner = NULL
+    if guard.source == Source.ARGUMENT:
+        value = args[guard.of]
+        if value == NULL:
+            return NULL
+        if Py_TYPE(value) == <PyTypeObject *> Receiver:
+            value = <PyObject *> (<Receiver> value).value
+    elif guard.source == Source.GLOBAL:
+        value = PyDict_GetItem(guard.owner, guard.key)
+        if value == NULL:
+            value = PyDict_GetItem(guard.builtins, guard.key)
+    elif guard.source == Source.CELL:
+        value = PyCell_GET(guard.owner)
+    elif guard.source == Source.ATTRIBUTE:
+        value = PyObject_GetAttr(values[guard.of], guard.key) if values[guard.of] != NULL else NULL
+        if value == NULL:
+            PyErr_Clear()
+        return value
+    else:
+        owner = values[guard.of]
+        if owner == NULL:
+            return NULL
+        if PyDict_Check(<object> owner):
+            value = PyDict_GetItem(owner, guard.key)
+        elif PyTuple_Check(<object> owner) or PyList_Check(<object> owner):
+            return item_of(owner, guard.key)
+    Py_XINCREF(value)
+    return value
+
+
+cdef PyObject *item_of(PyObject *sequence, PyObject *key) noexcept:
+    """Return a new reference to an element of a list or tuple; NULL if there is none."""
+    cdef Py_ssize_t at = PyLong_AsSsize_t(<object> key)
+    cdef PyObject *value = PySequence_GetItem(sequence, at)
+    if value == NULL:
+        PyErr_Clear()
+    return value
+
+
+cdef inline bint is_array(PyObject *value, const SignatureNode *node) noexcept:
+    cdef int k
+    cdef npy_intp *dims
+    if not PyArray_CheckExact(value):
+        return False
+    if PyArray_DESCR(<PyArrayObject *> value) != node.descr and PyArray_TYPE(<PyArrayObject *> value) != node.type_num:
+        return False
+    if PyArray_NDIM(<PyArrayObject *> value) != node.ndim:
+        return False
+    dims = PyArray_DIMS(<PyArrayObject *> value)
+    for k in range(node.ndim):
+        if dims[k] != node.dims[k]:
+            return False
+    if PyArray_IS_C_CONTIGUOUS(<PyArrayObject *> value):
+        return node.axes == NULL
+    return node.ndim < 2 or has_axes(<PyArrayObject *> value, node.axes)
+
+
+cdef bint has_axes(PyArrayObject *array, const npy_intp *axes) noexcept:
+    """Return True if `axes` is the order of an array's dimensions in memory; NULL stands for row-major order."""
+    cdef int k
+    cdef npy_intp actual[MAX_DIMENSIONS]
+    if not find_axes(array, actual):
+        return axes == NULL
+    if axes == NULL:
+        return False
+    for k in range(PyArray_NDIM(array)):
+        if axes[k] != actual[k]:
+            return False
+    return True
+
+
+cdef bint find_axes(PyArrayObject *array, npy_intp *axes) noexcept:
+    """Find the order of an array's dimensions in memory, slowest varying first; return False for row-major order.
+
+    Dimensions of size 1 come first, and an array with a stride of 0 counts as row-major.
+    """
+    cdef int k, at, n = 0, ndim = PyArray_NDIM(array)
+    cdef bint other = False
+    cdef npy_intp step
+    cdef npy_intp *dims = PyArray_DIMS(array)
+    cdef npy_intp *strides = PyArray_STRIDES(array)
+    if PyArray_IS_C_CONTIGUOUS(array) or ndim < 2:
+        return False
+    for k in range(ndim):
+        if dims[k] == 1:
+            axes[n] = k
+            n += 1
+    cdef int first = n
+    for k in range(ndim):
+        if dims[k] == 1:
+            continue
+        step = abs(strides[k])
+        if step == 0:
+            return False
+        at = n
+        while at > first and abs(strides[axes[at - 1]]) < step:
+            axes[at] = axes[at - 1]
+            at -= 1
+        axes[at] = k
+        other |= at != n
+        n += 1
+    return other
+
+
+def axes_of(array):
+    """Return the order of an array's dimensions in memory, slowest varying first; None for row-major order."""
+    cdef npy_intp axes[MAX_DIMENSIONS]
+    cdef PyArrayObject *pointer = <PyArrayObject *> <PyObject *> array
+    if not find_axes(pointer, axes):
+        return None
+    return tuple([axes[k] for k in range(PyArray_NDIM(pointer))])
+
+
+cdef bint match_node(const SignatureNode **at, PyObject *value, PyObject **inputs) noexcept:
+    """Compare a value with the node that `at` points to, and advance `at` beyond the node and its parts."""
+    cdef const SignatureNode *node = at[0]
+    at[0] += 1
+    cdef int kind = node.kind
+    if kind == Node.ARRAY:
+        if not is_array(value, node):
+            return False
+        store_input(inputs, node.slot, value)
+        return True
+    if kind == Node.SCALAR:
+        if Py_TYPE(value) != node.descr.typeobj:
+            return False
+        store_input(inputs, node.slot, value)
+        return True
+    if kind <= Node.COMPLEX:
+        if not is_number(value, kind):
+            return False
+        store_input(inputs, node.slot, value)
+        return True
+    if kind == Node.NONE:
+        return value == Py_None
+    if kind <= Node.RECORD:
+        return match_container(node, at, value, inputs)
+    if kind == Node.SAME:
+        return value == node.key or (node.count and refers_to(node.key, value))
+    if kind == Node.ANY:
+        return True
+    if kind == Node.MISSING:
+        return False
+    return is_static(value, node)
+
+
+cdef bint refers_to(PyObject *reference, PyObject *value) noexcept:
+    """Return True if a weak reference is one to a value."""
+    cdef object target = (<object> reference)()
+    return <PyObject *> target == value
+
+
+cdef inline void store_input(PyObject **inputs, Py_ssize_t slot, PyObject *value) noexcept:
+    Py_XINCREF(value)
+    inputs[slot] = value
+
+
+cdef bint is_number(PyObject *value, int kind) noexcept:
+    cdef object number = <object> value
+    cdef int overflow = 0
+    if kind == Node.FLOAT:
+        return PyFloat_CheckExact(number)
+    if kind == Node.BOOL:
+        return PyBool_Check(number)
+    if kind == Node.COMPLEX:
+        return PyComplex_CheckExact(number)
+    if not PyLong_CheckExact(number):
+        return False
+    PyLong_AsLongLongAndOverflow(number, &overflow)
+    return overflow == 0
+
+
+cdef bint match_container(
+    const SignatureNode *node, const SignatureNode **at, PyObject *value, PyObject **inputs
+) noexcept:
+    cdef int k
+    cdef object container = <object> value
+    if node.kind == Node.DICT:
+        return match_dict(node, at, container, inputs)
+    if node.kind == Node.RECORD:
+        return match_record(node, at, value, inputs)
+    if node.kind == Node.LIST:
+        if not PyList_CheckExact(container):
+            return False
+        for k in range(node.count):
+            if k >= PyList_GET_SIZE(container) or not match_node(at, PyList_GET_ITEM(container, k), inputs):
+                return False
+        return PyList_GET_SIZE(container) == node.count
+    if node.kind == Node.TUPLE and not PyTuple_CheckExact(container):
+        return False
+    if node.kind == Node.NAMED and <PyObject *> Py_TYPE(value) != node.key:
+        return False
+    if PyTuple_GET_SIZE(container) != node.count:
+        return False
+    for k in range(node.count):
+        if not match_node(at, PyTuple_GET_ITEM(container, k), inputs):
+            return False
+    return True
+
+
+cdef bint match_dict(const SignatureNode *node, const SignatureNode **at, object container, PyObject **inputs) noexcept:
+    """Compare a dict with a node, by its keys in order and its values."""
+    cdef Py_ssize_t position = 0
+    cdef int k
+    cdef PyObject *key
+    cdef PyObject *value
+    cdef PyObject *expected
+    if not PyDict_CheckExact(container) or PyDict_Size(container) != node.count:
+        return False
+    for k in range(node.count):
+        if not PyDict_Next(container, &position, &key, &value):
+            return False
+        expected = PyTuple_GET_ITEM(<tuple> node.key, k)
+        if key != expected and not equal_keys(key, expected):
+            return False
+        if not match_node(at, value, inputs):
+            return False
+    return True
+
+
+cdef bint equal_keys(PyObject *one, PyObject *other) noexcept:
+    """Return True if two keys are equal strings or ints; other types could run arbitrary code in a comparison."""
+    return (PyUnicode_CheckExact(<object> one) or PyLong_CheckExact(<object> one)) and equal(one, other)
+
+
+cdef bint match_record(
+    const SignatureNode *node, const SignatureNode **at, PyObject *value, PyObject **inputs
+) noexcept:
+    cdef int k
+    cdef bint is_match
+    cdef PyObject *part
+    if <PyObject *> Py_TYPE(value) != node.key:
+        return False
+    for k in range(node.count):
+        part = PyObject_GetAttr(value, PyTuple_GET_ITEM(<tuple> node.names, k))
+        if part == NULL:
+            PyErr_Clear()
+            return False
+        is_match = match_node(at, part, inputs)
+        Py_XDECREF(part)
+        if not is_match:
+            return False
+    return True
+
+
+cdef bint equal(PyObject *one, PyObject *other) noexcept:
+    """Return True if two values have the same type and are equal."""
+    if Py_TYPE(one) != Py_TYPE(other):
+        return False
+    cdef int result = PyObject_RichCompareBool(one, other, Py_EQ)
+    if result < 0:
+        PyErr_Clear()
+    return result > 0
+
+
+cdef bint is_static(PyObject *value, const SignatureNode *node) noexcept:
+    if node.kind == Node.RECEIVER:
+        if Py_TYPE(value) != <PyTypeObject *> Receiver:
+            return False
+        key = <object> node.key
+        return (key() if node.count else key) is (<Receiver> value).value
+    if node.kind == Node.STATIC:
+        return value == node.key or equal(value, node.key)
+    if node.names == value:
+        return True
+    try:
+        return static_key(<object> value) == <object> node.key
+    except Exception:
+        return False

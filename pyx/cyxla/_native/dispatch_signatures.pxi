@@ -1,0 +1,163 @@
+# Signatures of calls: nodes of the arguments, and guards of values from outside. A part of dispatch.pyx.
+
+@cython.final
+cdef class CallSignature:
+    """A signature of calls, with its compiled program.
+
+    Parameters
+    ----------
+    compiled : Compiled
+        Program of the signature.
+    nargs : int
+        Number of positional arguments.
+    kwnames : tuple of str
+        Names of the keyword arguments.
+    nodes : list of tuple
+        Nodes ``(kind, count, slot, key, names)`` in the order of the arguments, containers before their parts. The key
+        of an array is its ``(dtype, sizes, axes)``, see `axes_of`; `slot` is the number of an input of the program.
+    inputs : int
+        Number of inputs of the program.
+    guards : list of tuple, optional
+        Values from outside that the program depends on: ``(source, of, owner, key, node, same_as)`` as in `Guard`, where
+        `node` is a number among `nodes`, behind those of the arguments.
+    """
+
+    cdef SignatureNode *nodes
+    cdef Guard *guards
+    cdef npy_intp *dims
+    cdef Py_ssize_t nargs, inputs, n_guards
+    cdef tuple kwnames
+    cdef list kept_alive
+    cdef readonly Compiled compiled
+
+    def __init__(
+        self, Compiled compiled, Py_ssize_t nargs, tuple kwnames, list nodes, Py_ssize_t inputs, list guards=None
+    ):
+        self.compiled, self.nargs, self.kwnames, self.inputs = compiled, nargs, kwnames, inputs
+        self.kept_alive = [nodes, guards]
+        self.set_guards(guards or [])
+        self.nodes = <SignatureNode *> PyMem_Calloc(len(nodes) + 1, sizeof(SignatureNode))
+        arrays = [row[3] for row in nodes if row[0] <= Node.SCALAR]
+        self.dims = <npy_intp *> PyMem_Calloc(sum(2 * len(sizes) for _, sizes, _ in arrays) + 1, sizeof(npy_intp))
+        if self.nodes == NULL or self.dims == NULL:
+            raise MemoryError
+        cdef npy_intp *next_dim = self.dims
+        cdef SignatureNode *node = self.nodes
+        for kind, count, slot, key, names in nodes:
+            node.kind, node.count, node.slot = kind, count, slot
+            node.key, node.names = <PyObject *> key, <PyObject *> names
+            if kind <= Node.SCALAR:
+                node.descr = <PyArray_Descr *> <PyObject *> key[0]
+                node.type_num, node.ndim, node.dims = key[0].num, len(key[1]), next_dim
+                for size in key[1]:
+                    next_dim[0] = size
+                    next_dim += 1
+                if key[2] is not None:
+                    node.axes = next_dim
+                    for axis in key[2]:
+                        next_dim[0] = axis
+                        next_dim += 1
+            node += 1
+
+    def __dealloc__(self):
+        PyMem_Free(self.nodes)
+        PyMem_Free(self.dims)
+        PyMem_Free(self.guards)
+
+    cdef int set_guards(self, list guards) except -1:
+        self.n_guards = len(guards)
+        self.guards = <Guard *> PyMem_Calloc(len(guards) + 1, sizeof(Guard))
+        if self.guards == NULL:
+            raise MemoryError
+        cdef Guard *guard = self.guards
+        for source, of, owner, key, node, same_as in guards:
+            guard.source, guard.of, guard.node, guard.same_as = source, of, node, same_as
+            guard.key = <PyObject *> key
+            if source == Source.GLOBAL:
+                guard.owner, guard.builtins = <PyObject *> owner[0], <PyObject *> owner[1]
+            else:
+                guard.owner = <PyObject *> owner
+            guard += 1
+        return 0
+
+    cdef bint matches(
+        self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **inputs, Py_ssize_t capacity,
+        PyObject **out,
+    ):
+        """Return True if arguments have this signature; `inputs` then owns them, in the order of the program."""
+        cdef Py_ssize_t k, count = nargs
+        if nargs != self.nargs or self.inputs > capacity:
+            return False
+        if kwnames != NULL:
+            if <PyObject *> self.kwnames != kwnames and self.kwnames != <tuple> kwnames:
+                return False
+            count += PyTuple_GET_SIZE(<tuple> kwnames)
+        elif PyTuple_GET_SIZE(self.kwnames):
+            return False
+        memset(inputs, 0, self.inputs * sizeof(PyObject *))
+        cdef const SignatureNode *at = self.nodes
+        for k in range(count):
+            if at.kind == Node.OUT:
+                out[0] = args[k]
+                at += 1
+            elif not match_node(&at, args[k], inputs):
+                self.release_inputs(inputs)
+                return False
+        if self.n_guards and not self.match_guards(args, inputs):
+            self.release_inputs(inputs)
+            return False
+        return True
+
+    def fetch(self, tuple args):
+        """Return the inputs from outside, in a call that passes these values; None if a guard does not hold."""
+        cdef Py_ssize_t k
+        cdef PyObject **inputs = <PyObject **> PyMem_Calloc(self.inputs + 1, sizeof(PyObject *))
+        if inputs == NULL:
+            raise MemoryError
+        cdef PyObject **passed = <PyObject **> PyMem_Calloc(len(args) + 1, sizeof(PyObject *))
+        try:
+            if passed == NULL:
+                raise MemoryError
+            for k in range(len(args)):
+                passed[k] = PyTuple_GET_ITEM(args, k)
+            if not self.match_guards(passed, inputs):
+                return None
+            return [<object> inputs[k] for k in range(self.inputs)]
+        finally:
+            self.release_inputs(inputs)
+            PyMem_Free(inputs)
+            PyMem_Free(passed)
+
+    cdef bint match_guards(self, PyObject *const *args, PyObject **inputs):
+        """Compare the values from outside, and add the arrays and numbers among them to `inputs`."""
+        cdef PyObject *inline[MAX_GUARDS]
+        cdef PyObject **values = inline
+        cdef Py_ssize_t k, done = 0
+        cdef const Guard *guard
+        cdef const SignatureNode *node
+        cdef bint is_match = True
+        if self.n_guards > MAX_GUARDS:
+            values = <PyObject **> PyMem_Malloc(self.n_guards * sizeof(PyObject *))
+            if values == NULL:
+                raise MemoryError
+        while is_match and done < self.n_guards:
+            guard = &self.guards[done]
+            values[done] = find_value(guard, args, values)
+            node = &self.nodes[guard.node]
+            if guard.same_as >= 0:
+                is_match = values[done] == values[guard.same_as]
+            elif values[done] == NULL:
+                is_match = node.kind == Node.MISSING
+            else:
+                is_match = match_node(&node, values[done], inputs)
+            done += 1
+        for k in range(done):
+            Py_XDECREF(values[k])
+        if values != inline:
+            PyMem_Free(values)
+        return is_match
+
+    cdef void release_inputs(self, PyObject **inputs):
+        cdef Py_ssize_t k
+        for k in range(self.inputs):
+            Py_XDECREF(inputs[k])

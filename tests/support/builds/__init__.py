@@ -1,0 +1,1 @@
+"""Shared objects, libraries, plugins and wheels that tests build."""

@@ -1,0 +1,1 @@
+"""HLO modules: random ones, and comparisons of compiled runs with the interpreter."""

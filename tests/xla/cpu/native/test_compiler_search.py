@@ -1,0 +1,113 @@
+"""Search for the C compiler and its probe."""
+
+import os
+
+import pytest
+from support.builds.compiled_text import compile_c, load_image, script
+
+from cyxla import errors
+from cyxla._native import _rt
+from cyxla.xla.cpu.c import isa_levels
+from cyxla.xla.cpu.native import compiler_probe, compiler_search
+
+pytestmark = pytest.mark.skipif(compiler_search.find() is None, reason="needs a C compiler")
+
+EXPORT = '__attribute__((visibility("default")))'
+DETECTED = _rt.isa_level()
+LEVELS = list(isa_levels.ISA_FEATURES)
+SUPPORTED = LEVELS[: LEVELS.index(DETECTED) + 1] if DETECTED else [""]
+
+
+@pytest.fixture
+def fresh_search(monkeypatch, tmp_path):
+    """Forget which compiler was found, here and on disk."""
+    monkeypatch.setenv("CYXLA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("CYXLA_CC", raising=False)
+    monkeypatch.delenv("CC", raising=False)
+    compiler_search.find_compiler.cache_clear()
+    yield monkeypatch
+    compiler_search.find_compiler.cache_clear()
+
+
+def test_none_means_none(fresh_search):
+    fresh_search.setenv("CYXLA_CC", "none")
+    assert compiler_search.find() is None
+    with pytest.raises(errors.UnimplementedError, match="C compiler") as caught:
+        compiler_search.require()
+    assert "CYXLA_CC" in caught.value.hint
+
+
+def test_a_named_compiler_that_does_not_work_is_an_error(fresh_search, tmp_path):
+    for command in (
+        "/nonexistent/cc",
+        script(tmp_path / "broken", "exit 1"),
+        script(tmp_path / "liar", "echo gcc; exit 0"),
+    ):
+        fresh_search.setenv("CYXLA_CC", command)
+        with pytest.raises(errors.InvalidArgumentError, match="CYXLA_CC"):
+            compiler_search.find()
+
+
+def test_cc_is_tried_before_the_rest_and_passed_over_when_broken(fresh_search, tmp_path):
+    real = compiler_search.require().compiler.command[0]
+    wrapper = script(tmp_path / "mycc", f'exec {real} "$@"')
+    fresh_search.setenv("CC", f"{wrapper} -DX=1")
+    assert compiler_search.require().compiler.command == (wrapper, "-DX=1")
+    fresh_search.setenv("CC", "/nonexistent/cc")
+    assert compiler_search.require().compiler.command[0] != "/nonexistent/cc"
+    fresh_search.setenv("CYXLA_CC", wrapper)
+    assert compiler_search.require().compiler.command == (wrapper,)
+
+
+def test_the_probe_is_remembered_until_the_file_changes(fresh_search, tmp_path):
+    real = compiler_search.require().compiler.command[0]
+    text = f'echo run >> {tmp_path}/runs; exec {real} "$@"'
+    fresh_search.setenv("CYXLA_CC", script(tmp_path / "mycc", text))
+
+    def runs():
+        compiler_search.find_compiler.cache_clear()
+        identity = compiler_search.require().compiler.identity
+        return len((tmp_path / "runs").read_text().split()), identity
+
+    first, identity = runs()
+    assert runs() == (first, identity)
+    os.utime(tmp_path / "mycc", (0, 0))
+    more, other = runs()
+    assert more > first
+    assert other != identity
+
+
+def test_the_level_can_be_lowered_but_not_raised(monkeypatch):
+    monkeypatch.setenv("CYXLA_ISA", SUPPORTED[0])
+    assert compiler_search.find().isa == SUPPORTED[0]
+    monkeypatch.setenv("CYXLA_ISA", "x86-64-v9")
+    with pytest.raises(errors.InvalidArgumentError, match="CYXLA_ISA"):
+        compiler_search.find()
+    monkeypatch.setattr(_rt, "isa_level", lambda: "x86-64-v2")
+    monkeypatch.setenv("CYXLA_ISA", "x86-64-v3")
+    with pytest.raises(errors.InvalidArgumentError, match="x86-64-v2"):
+        compiler_search.find()
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["", "nothing", " cc1 a.c -o a.s\n as a.s -o a.o\n", " 'unbalanced", " cc1 - -o - |\n as -o elsewhere.o\n"],
+)
+def test_an_unknown_driver_is_run_as_a_whole(said, fresh_search, tmp_path):
+    real = compiler_search.require().compiler.command[0]
+    (tmp_path / "said").write_text(said)
+    text = f'case "$*" in *-###*) cat {tmp_path}/said >&2;; *) exec {real} "$@";; esac'
+    fresh_search.setenv("CYXLA_CC", script(tmp_path / "mycc", text))
+    compiler_search.find_compiler.cache_clear()
+    assert compiler_search.require().compiler.steps is None
+    assert load_image(compile_c(f"{EXPORT} int f(void) {{ return 5; }}"), tmp_path).f() == 5
+
+
+def test_steps_that_do_not_work_are_not_taken(fresh_search, tmp_path):
+    found = compiler_search.require()
+    if found.compiler.steps is None:
+        pytest.skip("this driver does not say what it runs")
+    fresh_search.setattr(compiler_probe, "_program", lambda command, name: script(tmp_path / "broken", "exit 1"))
+    compiler_search.find_compiler.cache_clear()
+    facts = compiler_probe.probe_compiler(found.compiler.command, DETECTED)
+    assert facts["steps"] is None

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.random_steps import same_bits
+from support.hlo.random_steps import same_bits
 
 import cyxla
 from cyxla.xla.cpu.prebuilt import program as prebuilt_program

@@ -9,29 +9,29 @@ import pytest
 
 import cyxla
 
-#: name: function of the two operands, sizes of both
+#: name: function of the two operands, sizes of both; results of four panels at least, of 64 columns with AVX-512
 FORMS: dict[str, tuple[Any, tuple[int, ...]]] = {
-    "rows": (lambda x, y: x @ y.T, (130, 300)),
-    "columns": (lambda x, y: x.T @ y, (300, 130)),
+    "rows": (lambda x, y: x @ y.T, (260, 300)),
+    "columns": (lambda x, y: x.T @ y, (300, 260)),
     "rows of several panels at once": (lambda x, y: x @ y.T, (515, 97)),
-    "many rows in several blocks": (lambda x, y: x @ y.T, (100, 2500)),
+    "many rows in several blocks": (lambda x, y: x @ y.T, (260, 2500)),
     "columns in several blocks": (lambda x, y: x.T @ y, (1100, 203)),
-    "batches": (lambda x, y: x @ y.transpose(0, 2, 1), (3, 110, 120)),
-    "batches of columns": (lambda x, y: x.transpose(0, 2, 1) @ y, (3, 120, 110)),
-    "scaled": (lambda x, y: (x @ y.T) / 3, (130, 300)),
-    "scaled in several blocks": (lambda x, y: (x @ y.T) * y[0, 0], (100, 2500)),
-    "a mean of columns": (lambda x, y: (x - x.mean(0)).T @ (y - y.mean(0)) / (len(x) - 1), (300, 130)),
+    "batches": (lambda x, y: x @ y.transpose(0, 2, 1), (3, 260, 120)),
+    "batches of columns": (lambda x, y: x.transpose(0, 2, 1) @ y, (3, 120, 260)),
+    "scaled": (lambda x, y: (x @ y.T) / 3, (260, 300)),
+    "scaled in several blocks": (lambda x, y: (x @ y.T) * y[0, 0], (260, 2500)),
+    "a mean of columns": (lambda x, y: (x - x.mean(0)).T @ (y - y.mean(0)) / (len(x) - 1), (300, 260)),
 }
 #: Functions whose results are not symmetric although the same matrix is on both sides, and sizes.
 ASYMMETRIC: dict[str, tuple[Any, tuple[int, ...]]] = {
-    "an epilogue by element": (lambda x, y: x @ y.T + np.arange(130.0), (130, 300)),
-    "an epilogue with a matrix": (lambda x, y: x @ y.T + x[:, :130], (130, 300)),
-    "a square matrix": (lambda x, y: x @ y, (130, 130)),
+    "an epilogue by element": (lambda x, y: x @ y.T + np.arange(260.0), (260, 300)),
+    "an epilogue with a matrix": (lambda x, y: x @ y.T + x[:, :260], (260, 300)),
+    "a square matrix": (lambda x, y: x @ y, (260, 260)),
     "another order of rows": (
-        lambda x, y: x @ y.reshape(10, 13, 130).transpose(1, 0, 2).reshape(130, 130).T,
-        (130, 130),
+        lambda x, y: x @ y.reshape(10, 26, 260).transpose(1, 0, 2).reshape(260, 260).T,
+        (260, 260),
     ),
-    "another order of a batch": (lambda x, y: x @ y[::-1].transpose(0, 2, 1), (2, 110, 120)),
+    "another order of a batch": (lambda x, y: x @ y[::-1].transpose(0, 2, 1), (2, 260, 120)),
 }
 
 
@@ -66,7 +66,7 @@ def test_other_products_are_computed_whole(name: str) -> None:
 
 
 def test_special_values() -> None:
-    x = np.random.default_rng(3).standard_normal((130, 300))
+    x = np.random.default_rng(3).standard_normal((260, 300))
     x[5, 7], x[9, 7], x[100, 3] = np.nan, np.inf, -np.inf
     with np.errstate(invalid="ignore"):
         np.testing.assert_allclose(cyxla.jit(lambda x: x @ x.T)(x), x @ x.T, rtol=1e-9, atol=1e-9)

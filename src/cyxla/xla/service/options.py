@@ -87,9 +87,7 @@ class CompileOptions:
             "autotune": config.get("AUTOTUNE"),
         }
         if not isinstance(options.get("autotune", False), bool):
-            raise InvalidArgumentError(
-                f"autotune is a {type(options['autotune']).__name__}", hint="give True or False"
-            )
+            raise InvalidArgumentError(f"autotune is a {type(options['autotune']).__name__}", hint="give True or False")
         return CompileOptions(**{**base, **options})
 
     def key(self) -> str:

@@ -1,7 +1,9 @@
 """Measurement of the variants of a kernel, each in turn with the kernel of the rules.
 
 The load of a machine changes by the second, so that times are only compared with times of the same moment: a pair is a
-run of the variant and a run of the kernel of the rules, one right after the other, and the median of the ratios counts.
+run of the variant and a run of the kernel of the rules, one right after the other. A variant has to be faster in the
+median of the pairs, and in the least times of both: neighbours that take a core away now and then may spoil one of the
+two figures, rarely both.
 """
 
 from __future__ import annotations
@@ -21,9 +23,10 @@ from cyxla.xla.service import Executable
 
 Array = np.ndarray[Any, Any]
 Build = Callable[[Choice], Executable]
+Pair = tuple[float, float]  # seconds of a variant and of the kernel of the rules
 
 SECONDS = 0.5  # of measurements for one kernel ..
-CALLS = 40  # .. or this many calls of it, where they take longer
+CALLS = 60  # .. or this many calls of it, where they take longer
 BUILD_SECONDS = 2.0  # for compiling variants of generated C, after which no other one is begun
 SAMPLE_SECONDS = 3e-4  # of one run: shorter kernels are called several times
 MAX_ROUNDS, MIN_PAIRS = 9, 7  # pairs of each variant at first, and of the one to confirm
@@ -66,7 +69,7 @@ def search(build: Build, axes: Axes) -> Finding:
     if not axes:
         return Finding(RULES, 1.0, 0, {})
     trial = _Trial(build)
-    singles = [{name: value} for name, values in axes.items() for value in values]
+    singles: list[Choice] = [{name: value} for name, values in axes.items() for value in values]
     ratios = trial.measure(singles, SHARES[0])
     better = sorted((r, k) for k, r in enumerate(ratios) if r is not None and r <= MAX_RATIO)
     if not better:
@@ -114,8 +117,8 @@ class _Trial:
         self._build_seconds = self._measure_seconds = 0.0
 
     def measure(self, choices: Sequence[Choice], share: float) -> list[float | None]:
-        """Return the median ratio of each choice's time and the default's, or None if it was not measured."""
-        pairs: dict[int, list[float]] = {}
+        """Return the ratio of each choice's time and the default's, or None if it was not measured."""
+        pairs: dict[int, list[Pair]] = {}
         programs = {k: p for k, p in enumerate(map(self._program, choices)) if p is not None}
         for number in range(MAX_ROUNDS):
             for k, program in programs.items():
@@ -124,14 +127,14 @@ class _Trial:
         for k in programs.keys() - pairs.keys():
             self.rejected[text_of(choices[k])] = "the time was up"
         self.measured += len(pairs)
-        return [median(pairs[k]) if k in pairs else None for k in range(len(choices))]
+        return [ratio(pairs[k]) if k in pairs else None for k in range(len(choices))]
 
     def confirm(self, choice: Choice) -> float:
-        """Return the median ratio of a choice that was measured before, from new pairs alone."""
-        program, pairs = self._programs[text_of(choice)], list[float]()
+        """Return the ratio of a choice that was measured before, from new pairs alone."""
+        program, pairs = self._programs[text_of(choice)], list[Pair]()
         while len(pairs) < MIN_PAIRS or (self._measure_seconds < self._seconds and len(pairs) < 4 * MIN_PAIRS):
             pairs.append(self._pair(program, len(pairs)))
-        return median(pairs)
+        return ratio(pairs)
 
     def _program(self, choice: Choice) -> Executable | None:
         """Return the program of a choice; None, with the reason noted, if there is none with the same results."""
@@ -152,12 +155,12 @@ class _Trial:
             self._build_seconds += time.perf_counter() - started
         return self._programs.get(name)
 
-    def _pair(self, program: Executable, number: int) -> float:
-        """Return the ratio of the times of a program and of the default; every other pair is the other way round."""
+    def _pair(self, program: Executable, number: int) -> Pair:
+        """Return the times of a program and of the default; every other pair is the other way round."""
         order = (program, self._default) if number % 2 else (self._default, program)
         times = {id(p): self._time(p, self._calls) for p in order}
         self._measure_seconds += sum(times.values()) * self._calls
-        return times[id(program)] / times[id(self._default)]
+        return times[id(program)], times[id(self._default)]
 
     def _time(self, program: Executable, calls: int) -> float:
         """Return the seconds of a call."""
@@ -167,8 +170,14 @@ class _Trial:
         return (time.perf_counter() - started) / calls
 
 
-def _is_hopeless(ratios: Sequence[float]) -> bool:
-    return len(ratios) >= 2 and min(ratios) > HOPELESS_RATIO
+def ratio(pairs: Sequence[Pair]) -> float:
+    """Return the median ratio of the pairs, or the ratio of the least times if that is greater."""
+    least = min(variant for variant, _ in pairs) / min(default for _, default in pairs)
+    return max(median(variant / default for variant, default in pairs), least)
+
+
+def _is_hopeless(pairs: Sequence[Pair]) -> bool:
+    return len(pairs) >= 2 and min(variant / default for variant, default in pairs) > HOPELESS_RATIO
 
 
 def arguments(shapes: Sequence[Shape]) -> list[Array]:

@@ -129,7 +129,12 @@ class RowwiseConvolution:
         is_vectorised = (
             all(isinstance(b.row, accumulators.VectorSums) for b in self.blocks) and 0 < len(self.blocks) <= WIDTHS
         )
-        if self.is_long or self.dilated or not self.choice.get("prebuilt", 1) or not (is_vectorised and 0 < self.rank <= RANK):
+        if (
+            self.is_long
+            or self.dilated
+            or not self.choice.get("prebuilt", 1)
+            or not (is_vectorised and 0 < self.rank <= RANK)
+        ):
             return None
         if self.n.is_depthwise and not self.epilogue.is_empty:
             return None  # little work at each position, so that another call is noticeable

@@ -69,9 +69,7 @@ def is_possible(n: Sizes) -> bool:
 def leaves_input(n: Sizes) -> bool:
     """Return True if some window leaves the input, or meets what base dilation inserts."""
     return any(
-        w.base_dilation != 1
-        or w.padding_low > 0
-        or _last_coordinate(w, n.space[d]) >= reach(w, n.input_dims[d + 1])
+        w.base_dilation != 1 or w.padding_low > 0 or _last_coordinate(w, n.space[d]) >= reach(w, n.input_dims[d + 1])
         for d, w in enumerate(n.window)
     )
 
@@ -213,11 +211,11 @@ class TiledConvolution:
         chunks = [tiles // 4, tiles // 2, 2 * tiles, 4 * tiles]
         prebuilt = self._prebuilt()
         axes = {
+            "tasks": variants.other_tasks(self.tasks, self.units, self.ns),
             "vectors": [v for v in table if v <= n.group_features // self.lanes] if not n.panel else [],
             "rows": [r for r in (most // 2, most - 2, most - 1, most) if 0 < r <= n.positions],
             "chunk": [c for c in chunks if 0 < c <= min(self._max_chunk, -(-n.positions // self.rows))],
             "prebuilt": [0] if prebuilt is not None else [],
-            "tasks": variants.other_tasks(self.tasks, self.units, self.ns),
         }
         return variants.without(axes, {"vectors": self.widest, "rows": self.rows, "chunk": tiles})
 

@@ -45,7 +45,7 @@ class ColumnBlocks(ABC, Generic[Text]):
         if self.live:
             return {}
         own = variants.without(self._own_axes(), {"width": self.width})
-        return {**own, "tasks": variants.other_tasks(self.tasks, self.units, self.ns)}
+        return {"tasks": variants.other_tasks(self.tasks, self.units, self.ns), **own}
 
     @abstractmethod
     def _own_axes(self) -> dict[str, list[int]]:

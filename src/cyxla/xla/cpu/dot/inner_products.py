@@ -34,9 +34,7 @@ class InnerProducts(ColumnBlocks[InnerText]):
 
     name, text = "dot_rows", InnerText
 
-    def __init__(
-        self, p: Product, output: Output, live: LiveProduct, choice: variants.Choice = variants.RULES
-    ) -> None:
+    def __init__(self, p: Product, output: Output, live: LiveProduct, choice: variants.Choice = variants.RULES) -> None:
         self.form = choice.get("form", _form(p))
         is_cached = p.n * p.k * p.dtype.itemsize <= CACHED_BYTES[0]
         width = min(p.n, choice.get("width", UNIT_COLUMNS[not is_cached]))

@@ -130,11 +130,11 @@ class _Plan:
         """Return the parameters of the blocking with the values to try."""
         default = {"rows": self.rows, "vectors": self.vectors, "unit": self.block // self.rows}
         axes = {
+            "tasks": variants.other_tasks(self.tasks(ns), self.units, ns),
             "vectors": list(range(1, min(self.max_vectors, -(-self.n // self.lanes)) + 1)),
             "rows": [r for r in (3, 4, 5) if r <= self.m],
             "unit": [u for u in (4, 8, 16, 32) if u * self.rows <= self.m],
             "depth": [d for d in (MAX_DEPTH_WORDS // 2, 2 * MAX_DEPTH_WORDS) if d * self.halves <= self.k],
-            "tasks": variants.other_tasks(self.tasks(ns), self.units, ns),
         }
         return variants.without(axes, default)
 
@@ -157,12 +157,11 @@ def integer_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Seq
 
 def _plan(group: Group, sizes: Sequence[int], choice: variants.Choice) -> _Plan:
     left_type, right_type = (o.shape.dtype for o in group.root.operands)
-    return _Plan(group.root.shape.dtype, (left_type, right_type), *sizes, choice)
+    batch, m, n, k = sizes
+    return _Plan(group.root.shape.dtype, (left_type, right_type), batch, m, n, k, choice)
 
 
-def _step(
-    group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Sequence[int], choice: variants.Choice
-) -> Step:
+def _step(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Sequence[int], choice: variants.Choice) -> Step:
     """Return the step for a choice of the blocking."""
     ins, (_, m, n, k) = group.root, sizes
     plan = _plan(group, sizes, choice)

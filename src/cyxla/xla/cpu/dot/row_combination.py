@@ -80,9 +80,7 @@ class RowCombination(ColumnBlocks[RowSumsText]):
 
     name, text = "dot_sums", RowSumsText
 
-    def __init__(
-        self, p: Product, output: Output, live: LiveProduct, choice: variants.Choice = variants.RULES
-    ) -> None:
+    def __init__(self, p: Product, output: Output, live: LiveProduct, choice: variants.Choice = variants.RULES) -> None:
         pieces = Pieces.of(p)
         self.rows = pieces.rows
         is_cached = p.k * p.n * p.dtype.itemsize <= CACHED_BYTES

@@ -82,9 +82,7 @@ def split_into_slabs(p: Product) -> Product:
 class TiledProduct:
     """Choice of panels, ranges and tiles for a product, and its kernel."""
 
-    def __init__(
-        self, p: Product, output: Output, live: LiveProduct, choice: variants.Choice = variants.RULES
-    ) -> None:
+    def __init__(self, p: Product, output: Output, live: LiveProduct, choice: variants.Choice = variants.RULES) -> None:
         self.live, self.choice = live, choice
         self.ns = p.ns + output.epilogue.ns
         self.p, self.output, self.direct = p, output, output.is_direct
@@ -231,6 +229,7 @@ class TiledProduct:
         groups = (1, 2, 4, 8) if self.packs_all and is_prebuilt else ()
         ranges = () if partition.group_panels > 1 else (1, partition.ranges // 2, 2 * partition.ranges)
         axes = {
+            "tasks": tasks,
             "vectors": [v for v in tile_rows() if v <= -(-p.n // self.lanes)] if is_free else [],
             "rows": list(heights.values()) if p.m > 1 else [],
             "packs": [0, 1] if is_free and p.rhs[2] == 1 else [],
@@ -240,7 +239,6 @@ class TiledProduct:
             "slabs": [0] if p is not self.given else [],
             "prefetch": [0] if self._prefetch() else [],
             "prebuilt": [0] if is_prebuilt else [],
-            "tasks": tasks,
         }
         default = {
             "vectors": self.vectors, "packs": int(self.packs_all), "group": partition.group_panels,

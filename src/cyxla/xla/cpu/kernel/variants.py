@@ -83,7 +83,7 @@ def chosen(choices: Mapping[str, Choice]) -> Iterator[None]:
 
 def other_tasks(tasks: int, units: int, ns: float) -> list[int]:
     """Return other numbers of tasks for a kernel of some units of work; none makes tasks too long to be cancelled."""
-    counts = {1, 2, tasks // 4, tasks // 2, 2 * tasks, 4 * tasks} - {0, tasks}
+    counts = {1, 2, tasks // 4, 4 * tasks} - {0, tasks}
     most = min(units, MAX_TASKS)
     return sorted(c for c in counts if c <= most and (c > tasks or ns / c <= _MAX_LONG_TASK_NS))
 

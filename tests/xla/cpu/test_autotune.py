@@ -131,6 +131,16 @@ def sites_of(compiler, text, min_ns=0.0):
     return list(sites.values())
 
 
+def underflowing(shapes):
+    """Return arguments whose products are too small for their types, so that sums are -0."""
+    tiny = {np.dtype(np.float32): 1e-30, np.dtype(np.float64): 1e-200}
+    dtypes = [shape.dtype.numpy_dtype for shape in shapes]
+    return [
+        np.full(s.dims, tiny.get(t, 1) * (-1) ** k).astype(t)
+        for k, (s, t) in enumerate(zip(shapes, dtypes, strict=True))
+    ]
+
+
 def source(compiler, module, choices):
     """Return the C of an optimised module with some choices."""
     with variants.chosen(choices):
@@ -241,7 +251,7 @@ FOREIGN = {
     "another machine": {"machine": "a processor, 64 threads, x86-64-v3"},
     "a value that is not offered": {"choice": {"vectors": 99}},
     "a parameter that is not offered": {"choice": {"k_block": 2}},
-    "a truth value": {"choice": {"packs": True}},
+    "a truth value": {"choice": {"tasks": True}},
     "a gain of another type": {"gain": "1.25"},
 }
 

@@ -87,11 +87,11 @@ PROGRAMS = {
     "blocks of taps": (
         convolution("f32", "1,12,12,128", "3,3,128,64", "1,6,6,64", "size=3x3 pad=1_1x1_1 stride=2x2"), {"rows"},
     ),
-    "tiles or rows": (
-        convolution("f32", "2,30,30,16", "3,3,16,32", "2,28,28,32", "size=3x3"), {"tiled", "vectors", "chunk"},
+    "no padding": (
+        convolution("f32", "2,30,30,16", "3,3,16,32", "2,28,28,32", "size=3x3"), {"vectors", "chunk"},
     ),
-    "rows or tiles": (
-        convolution("f32", "2,40,40,4", "5,5,4,32", "2,36,36,32", "size=5x5"), {"tiled", "positions"},
+    "long rows": (
+        convolution("f32", "2,40,40,4", "5,5,4,32", "2,36,36,32", "size=5x5"), {"positions"},
     ),
     "convolution in rows": (
         convolution("f32", "2,60,60,3", "7,7,3,32", "2,30,30,32", "size=7x7 pad=3_3x3_3 stride=2x2"),
@@ -147,21 +147,49 @@ def source(compiler, module, choices):
         return compiler.emit(module)[2].text
 
 
+def check_variants(compiler, tools, site):
+    """Check that every variant of a kernel is another one, and gives the bits of the kernel of the rules."""
+    module = alone(site.group)
+    build = partial(compiler._trial, tools, module)
+    default, rules = build({}), source(compiler, module, {})
+    inputs = arguments(default.inputs), underflowing(default.inputs)
+    want = [default(*some).tobytes() for some in inputs]
+    for parameter, values in site.axes.items():
+        for value in values:
+            assert source(compiler, module, {site.key: {parameter: value}}) != rules, (parameter, value)
+            run = build({site.key: {parameter: value}})
+            assert [run(*some).tobytes() for some in inputs] == want, (parameter, value)
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_variants_give_equal_bits(compiler, tools, name):
     text, parameters = PROGRAMS[name]
     (site,) = sites_of(compiler, text)
     assert parameters <= site.axes.keys()
-    module = alone(site.group)
-    build = partial(compiler._trial, tools, module)
-    default, rules = build({}), source(compiler, module, {})
-    inputs = arguments(default.inputs)
-    want = default(*inputs)
-    for parameter, values in site.axes.items():
-        for value in values:
-            run = build({site.key: {parameter: value}})
-            assert source(compiler, module, {site.key: {parameter: value}}) != rules, (parameter, value)
-            assert run(*inputs).tobytes() == want.tobytes(), (parameter, value)
+    check_variants(compiler, tools, site)
+
+
+#: Programs whose weights are packed once they are known, and parameters that are among the axes.
+PACKED = {
+    "product": (product("f32", 40, 1000, 1280), {"rows", "ranges"}),
+    "convolution": (
+        convolution("f32", "1,14,14,256", "3,3,256,256", "1,14,14,256", "size=3x3 pad=1_1x1_1"), {"rows", "chunk"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_variants_of_packed_weights(compiler, tools, name):
+    text, parameters = PACKED[name]
+    program = cyxla.compile(text)
+    weights = arguments(program.inputs)[1]
+    sites = {}
+    with variants.observed(collector(sites, 0.0)):
+        compiler.emit(program.bind({1: weights}).optimized)
+    (site,) = sites.values()
+    assert len(site.group.root.operands[1].shape.dims) > weights.ndim
+    assert parameters <= site.axes.keys()
+    check_variants(compiler, tools, site)
 
 
 # ---------------------------------------- the search

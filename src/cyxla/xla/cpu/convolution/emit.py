@@ -9,10 +9,9 @@ from __future__ import annotations
 from functools import partial
 
 from cyxla.xla.cpu.convolution.backward_filter import FilterConvolution
-from cyxla.xla.cpu.convolution.rows import MAX_CHAIN, RowwiseConvolution
-from cyxla.xla.cpu.convolution.sizes import Sizes, vector_bytes
-from cyxla.xla.cpu.convolution.tile_parameters import MAX_RANK
-from cyxla.xla.cpu.convolution.tiles import MAX_BLOCK, TiledConvolution, fits, is_possible, leaves_input
+from cyxla.xla.cpu.convolution.rows import RowwiseConvolution
+from cyxla.xla.cpu.convolution.sizes import Sizes
+from cyxla.xla.cpu.convolution.tiles import TiledConvolution, fits
 from cyxla.xla.cpu.dot import accumulators
 from cyxla.xla.cpu.emitters import emits_group, fusible
 from cyxla.xla.cpu.kernel import variants
@@ -43,8 +42,11 @@ fusible("convolution", check=_check)
 
 @emits_group(GroupKind.CONVOLUTION)
 def convolution(group: Group) -> Step:
-    """Return the kernel of a convolution and its epilogue."""
-    return variants.select(group, partial(_step, group), partial(_axes, group))
+    """Return the kernel of a convolution and its epilogue.
+
+    Which of the three it is follows from the sizes alone: where sums are cut, and the signs of zeros, differ.
+    """
+    return variants.select(group, partial(_step, group), lambda: _kernel_choice(group)[1].axes())
 
 
 def _step(group: Group, choice: variants.Choice) -> Step:
@@ -54,35 +56,12 @@ def _step(group: Group, choice: variants.Choice) -> Step:
 
 
 def _kernel_choice(
-    group: Group, choice: variants.Choice
+    group: Group, choice: variants.Choice = variants.RULES
 ) -> tuple[Epilogue, FilterConvolution | TiledConvolution | RowwiseConvolution]:
     ins = group.root
     sizes = Sizes.of(ins)
     epilogue = Epilogue.of(group, sizes.features)
     if _is_images_last(ins):
         return epilogue, FilterConvolution(ins, sizes, epilogue, choice)
-    kind = TiledConvolution if choice.get("tiled", fits(sizes)) else RowwiseConvolution
+    kind = TiledConvolution if fits(sizes) else RowwiseConvolution
     return epilogue, kind(ins, sizes, epilogue, choice)
-
-
-def _axes(group: Group) -> variants.Axes:
-    """Return the parameters of the kernel, and the other kind of kernel if its sums are the same."""
-    _, chosen = _kernel_choice(group, variants.RULES)
-    if isinstance(chosen, FilterConvolution) or not _sums_alike(group.root):
-        return chosen.axes()
-    is_tiled = isinstance(chosen, TiledConvolution)
-    return {"tiled": [int(not is_tiled)], **chosen.axes()} if is_tiled or is_possible(chosen.n) else chosen.axes()
-
-
-def _sums_alike(ins: Instruction) -> bool:
-    """Return True if tiles and rows add the same products in the same order.
-
-    Tiles add zeros where a window leaves the input, which may turn -0 into 0; long sums are cut in different places;
-    and features that do not fill a vector are added to a zero at the end.
-    """
-    n = Sizes.of(ins)
-    is_plain = n.is_float and n.groups == 1 and not n.by_batch and not n.panel
-    if not is_plain or len(n.space) > MAX_RANK or n.taps * n.depth > min(MAX_BLOCK, MAX_CHAIN):
-        return False
-    lanes = vector_bytes() // n.dtype.itemsize
-    return n.features % lanes == 0 and not leaves_input(n)

@@ -50,28 +50,16 @@ MIN_SCALAR_PRODUCTS = 4096  # products for each entry of the table, from which t
 
 
 def fits(n: Sizes) -> bool:
-    """Return True if a convolution is best computed by this kernel."""
+    """Return True if a convolution can use this kernel."""
     if n.panel:
         return True
-    min_depth = MIN_LONG_ROW_DEPTH if n.space and n.space[-1] >= LONG_ROW and n.taps > 1 else MIN_DEPTH
-    return n.depth >= min_depth and is_possible(n)
-
-
-def is_possible(n: Sizes) -> bool:
-    """Return True if a convolution can use this kernel."""
     if len(n.space) > MAX_RANK:
         return False
     if any(_max_coordinate(w, n.space[d], n.input_dims[d + 1]) >= 2**31 for d, w in enumerate(n.window)):
         return False  # coordinates are 32-bit
-    return n.is_float and n.depth > 0 and n.group_features >= vector_bytes() // n.dtype.itemsize
-
-
-def leaves_input(n: Sizes) -> bool:
-    """Return True if some window leaves the input, or meets what base dilation inserts."""
-    return any(
-        w.base_dilation != 1 or w.padding_low > 0 or _last_coordinate(w, n.space[d]) >= reach(w, n.input_dims[d + 1])
-        for d, w in enumerate(n.window)
-    )
+    lanes = vector_bytes() // n.dtype.itemsize
+    min_depth = MIN_LONG_ROW_DEPTH if n.space and n.space[-1] >= LONG_ROW and n.taps > 1 else MIN_DEPTH
+    return n.is_float and n.depth >= min_depth and n.group_features >= lanes
 
 
 def _max_coordinate(w: WindowDim, positions: int, size: int) -> int:
@@ -155,7 +143,7 @@ class Blocks:
 
 
 class TiledConvolution:
-    """Kernel of a convolution that `is_possible`."""
+    """Kernel of a convolution that `fits`."""
 
     def __init__(
         self, ins: Instruction, n: Sizes, epilogue: Epilogue, choice: variants.Choice = variants.RULES
@@ -184,7 +172,10 @@ class TiledConvolution:
         self.ns = n.ns + epilogue.ns
         self.tasks = min(choice.get("tasks", tasks(self.ns, self.units)), self.units)
         self.dilated = any(w.base_dilation != 1 for w in n.window)
-        self.leaves = leaves_input(n)
+        self.leaves = self.dilated or any(
+            w.padding_low > 0 or _last_coordinate(w, n.space[d]) >= reach(w, self.x[d + 1])
+            for d, w in enumerate(n.window)
+        )
         # Weights that few positions read come from memory: while tiles use a block, they prefetch the next one.
         self.prefetches = n.panel == self.width and self.chunks <= FEW_CHUNKS and self.chunk > self.rows
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -173,7 +172,7 @@ class _Trial:
 def ratio(pairs: Sequence[Pair]) -> float:
     """Return the median ratio of the pairs, or the ratio of the least times if that is greater."""
     least = min(variant for variant, _ in pairs) / min(default for _, default in pairs)
-    return max(median(variant / default for variant, default in pairs), least)
+    return max(float(np.median([variant / default for variant, default in pairs])), least)
 
 
 def _is_hopeless(pairs: Sequence[Pair]) -> bool:

@@ -176,9 +176,9 @@ class TiledProduct:
         return min(candidates, key=lambda v: (cost(v), -v))
 
     def _packs_all(self) -> bool:
-        """Return True if panels are packed, which pays if enough rows read the copy."""
+        """Return True if panels are packed, which pays if enough rows read the copy, unless rows are adjacent as is."""
         p = self.p
-        if p.panel:
+        if p.panel or (p.rhs[2] == 1 and p.rhs[1] == self.width):
             return False
         row_bytes = p.rhs[1] * self.itemsize
         panel_bytes = p.k * (self.width * self.itemsize + LINE_BYTES)  # rows in place begin anywhere in a line

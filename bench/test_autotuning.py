@@ -4,7 +4,6 @@ Most products and convolutions keep the sizes of the rules; a search takes less 
 """
 
 import time
-from statistics import median
 
 import numpy as np
 import pytest
@@ -37,7 +36,7 @@ PROGRAMS = {
         CONVOLUTION.format(x="8,14,14,256", w="1,1,256,100", r="8,14,14,100", window="size=1x1"), 0.95,
     ),
 }  # fmt: skip
-ROUNDS = 60
+ROUNDS = 200  # in turn; the least times count
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -51,13 +50,14 @@ def test_autotuned(benchmark, claim, name):
     arguments = [rng.standard_normal(shape.dims, np.float32) for shape in plain.inputs]
     assert plain(*arguments).tobytes() == tuned(*arguments).tobytes()
     pairs = [(_time(plain, arguments), _time(tuned, arguments)) for _ in range(ROUNDS)]
-    claim(f"{name}: times as fast as untuned", median(p / t for p, t in pairs), "x", at_least=least)
+    plain_least, tuned_least = (min(times) for times in zip(*pairs, strict=True))
+    claim(f"{name}: times as fast as untuned", plain_least / tuned_least, "x", at_least=least)
     claim("  seconds of the search", seconds, "s", at_most=3)
     benchmark(tuned, *arguments)
 
 
 def _time(program, arguments):
     started = time.perf_counter()
-    for _ in range(4):
+    for _ in range(2):
         program(*arguments)
     return time.perf_counter() - started

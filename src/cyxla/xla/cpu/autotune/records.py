@@ -50,10 +50,17 @@ class Record:
     rejected: Mapping[str, str]
 
     def __str__(self) -> str:
-        result = f"{text_of(self.choice)}, {self.gain:.2f} times as fast as by the rules"
-        rules = f"by the rules; none of {self.measured} variants is faster"
-        reasons = "".join(f"; not {variant}: {reason}" for variant, reason in self.rejected.items())
-        return (result if self.choice else rules) + reasons
+        by_reason: dict[str, list[str]] = {}
+        for variant, reason in self.rejected.items():
+            by_reason.setdefault(reason, []).append(variant)
+        reasons = [f"; without {' | '.join(names)}: {reason}" for reason, names in by_reason.items()]
+        return self._result + "".join(reasons)
+
+    @property
+    def _result(self) -> str:
+        if self.choice:
+            return f"{text_of(self.choice)}, {self.gain:.2f} times as fast as by the rules"
+        return f"by the rules; none of {self.measured} variants is faster" if self.measured else "by the rules"
 
 
 def text_of(choice: Choice) -> str:

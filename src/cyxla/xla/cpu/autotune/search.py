@@ -31,6 +31,7 @@ SAMPLE_SECONDS = 3e-4  # of one run: shorter kernels are called several times
 MAX_ROUNDS, MIN_PAIRS = 9, 11  # pairs of each variant at first, and of the one to confirm
 MAX_RATIO = 0.97  # of the times of a variant that is chosen, and of the rules
 HOPELESS_RATIO = 1.03  # after two rounds
+MAX_DRAWN = 100_003  # random numbers of an array; a prime, so that rows differ
 SHARES = 0.6, 0.75, 1.0  # of the time, until which the single changes, the combination and the confirmation take
 
 
@@ -72,7 +73,7 @@ def search(build: Build, axes: Axes) -> Finding:
     ratios = trial.measure(singles, SHARES[0])
     better = sorted((r, k) for k, r in enumerate(ratios) if r is not None and r <= MAX_RATIO)
     if not better:
-        return Finding(RULES, 1.0, trial.measured, trial.rejected)
+        return Finding(RULES, 1.0, len(trial.measured), trial.rejected)
     best, combined = singles[better[0][1]], _combine([singles[k] for _, k in better])
     if combined != best:
         pair = trial.measure([best, combined], SHARES[1])
@@ -80,7 +81,7 @@ def search(build: Build, axes: Axes) -> Finding:
             best = combined
     confirmed = trial.confirm(best)
     choice, gain = (best, 1 / confirmed) if confirmed <= MAX_RATIO else (RULES, 1.0)
-    return Finding(choice, gain, trial.measured, trial.rejected)
+    return Finding(choice, gain, len(trial.measured), trial.rejected)
 
 
 def _combine(choices: Sequence[Choice]) -> Choice:
@@ -96,8 +97,8 @@ class _Trial:
 
     Attributes
     ----------
-    measured : int
-        Number of variants that were measured.
+    measured : set of str
+        Variants that were measured.
     rejected : dict of str to str
         Variants that were not measured, with the reasons.
     """
@@ -109,7 +110,7 @@ class _Trial:
         self._want = _bytes(self._default(*self._arguments))
         self._programs: dict[str, Executable] = {}
         self.rejected: dict[str, str] = {}
-        self.measured = 0
+        self.measured: set[str] = set()
         once = min(self._time(self._default, 1) for _ in range(3))
         self._calls = max(1, round(SAMPLE_SECONDS / once))
         self._seconds = max(SECONDS, CALLS * once)
@@ -123,9 +124,9 @@ class _Trial:
             for k, program in programs.items():
                 if self._measure_seconds < share * self._seconds and not _is_hopeless(pairs.get(k, ())):
                     pairs.setdefault(k, []).append(self._pair(program, number))
-        for k in programs.keys() - pairs.keys():
+        for k in (k for k in programs if k not in pairs):
             self.rejected[text_of(choices[k])] = "the time was up"
-        self.measured += len(pairs)
+        self.measured.update(text_of(choices[k]) for k in pairs)
         return [ratio(pairs[k]) if k in pairs else None for k in range(len(choices))]
 
     def confirm(self, choice: Choice) -> float:
@@ -186,13 +187,16 @@ def arguments(shapes: Sequence[Shape]) -> list[Array]:
 
 
 def _random(shape: Shape, rng: np.random.Generator) -> Array:
-    dtype = shape.dtype.numpy_dtype
+    """Return an array of random elements; those of a large one repeat, since drawing them takes long."""
+    dtype, count = shape.dtype.numpy_dtype, min(shape.size, MAX_DRAWN)
     assert dtype is not None
     if shape.dtype.is_complex:
-        return np.asarray(rng.standard_normal(shape.dims) + 1j * rng.standard_normal(shape.dims)).astype(dtype)
-    if shape.dtype.is_float:
-        return np.asarray(rng.standard_normal(shape.dims)).astype(dtype)
-    return np.asarray(rng.integers(0, 2 if dtype.kind == "b" else 100, shape.dims)).astype(dtype)
+        drawn = rng.standard_normal(count) + 1j * rng.standard_normal(count)
+    elif shape.dtype.is_float:
+        drawn = rng.standard_normal(count)
+    else:
+        drawn = rng.integers(0, 2 if dtype.kind == "b" else 100, count)
+    return np.resize(drawn.astype(dtype), shape.dims)
 
 
 def _bytes(results: Any) -> list[bytes]:

@@ -60,6 +60,8 @@ def _search(site: Site, build: BuildProgram) -> Finding:
         return search(lambda choice: build(module, {site.key: choice}), site.axes)
     except OpError as error:
         return unmeasured(error.message.partition("\n")[0])
+    except MemoryError:
+        return unmeasured("there is no memory for its arguments")
 
 
 def _is_kernel(module: HloModule, key: str) -> bool:

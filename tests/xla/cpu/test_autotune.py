@@ -420,3 +420,17 @@ def test_kernels_inside_programs(cache, name):
     assert [line for line in tuning_lines(tuned) if "variants" in line or "times as fast" in line]
     for want, got in zip(plain(X, Y), tuned(X, Y), strict=True):
         assert want.tobytes() == got.tobytes()
+
+
+@pytest.mark.parametrize(
+    "tasks, units, ns, want",
+    [
+        (8, 64, 1.5e5, [1, 2, 32]),
+        (8, 16, 1.5e5, [1, 2]),  # no more tasks than units
+        (32, 1000, 6e5, [2, 8, 128]),  # a single task of a long kernel is no variant
+        (256, 1000, 1e9, []),  # tasks of 5 ms and more would delay Ctrl-C
+        (1, 64, 1.2e5, [2, 4]),
+    ],
+)
+def test_numbers_of_tasks(tasks, units, ns, want):
+    assert variants.other_tasks(tasks, units, ns) == want

@@ -227,14 +227,16 @@ class TiledProduct:
         heights = {-(-p.m // r): r for r in (most // 2, most * 3 // 4, most - 1) if 0 < r < most}
         heights.pop(self.tiles, None)
         groups = (1, 2, 4, 8) if self.packs_all and is_prebuilt else ()
-        ranges = () if partition.group_panels > 1 else (1, partition.ranges // 2, 2 * partition.ranges)
+        panels = p.batch * self.panels
+        least = 1 if panels > 1 or self.ns <= variants.MAX_SERIAL_NS else 2
+        ranges = () if partition.group_panels > 1 else (least, partition.ranges // 2, 2 * partition.ranges)
         axes = {
             "tasks": tasks,
             "vectors": [v for v in tile_rows() if v <= -(-p.n // self.lanes)] if is_free else [],
             "rows": list(heights.values()) if p.m > 1 else [],
             "packs": [0, 1] if is_free and p.rhs[2] == 1 else [],
             "group": [g for g in groups if g <= self._max_group],
-            "ranges": [r for r in ranges if 1 <= r <= self.tiles],
+            "ranges": [r for r in ranges if least <= r <= self.tiles],
             "strip": [2, 8, 16] if partition.group_panels > 1 else [],
             "slabs": [0] if p is not self.given else [],
             "prefetch": [0] if self._prefetch() else [],

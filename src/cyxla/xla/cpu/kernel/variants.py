@@ -28,6 +28,8 @@ Observer: TypeAlias = Callable[[Group, Step, Callable[[Choice], Step], Callable[
 
 RULES: Final[Choice] = {}
 _MAX_LONG_TASK_NS = machine.UNINTERRUPTED_NS
+#: Longest kernel that may become a single task: a longer one that wins so was measured while other programs had cores.
+MAX_SERIAL_NS: Final = 10 * machine.TASK_NS
 
 _observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
 
@@ -83,7 +85,7 @@ def chosen(choices: Mapping[str, Choice]) -> Iterator[None]:
 
 def other_tasks(tasks: int, units: int, ns: float) -> list[int]:
     """Return other numbers of tasks for a kernel of some units of work; none makes tasks too long to be cancelled."""
-    counts = {1, 2, tasks // 4, 4 * tasks} - {0, tasks}
+    counts = {1, 2, tasks // 4, 4 * tasks} - {0, tasks} - ({1} if ns > MAX_SERIAL_NS else set())
     most = min(units, MAX_TASKS)
     return sorted(c for c in counts if c <= most and (c > tasks or ns / c <= _MAX_LONG_TASK_NS))
 

@@ -171,7 +171,9 @@ def test_the_compiler_page_shows_the_plan_and_the_c():
     assert c in executable.c_source
 
 
-@pytest.mark.parametrize("page", ["programs.md", "dynamic.md", "graphs.md", "compiler.md", "debugging.md", "aot.md"])
+@pytest.mark.parametrize(
+    "page", ["programs.md", "dynamic.md", "graphs.md", "compiler.md", "debugging.md", "aot.md", "autotuning.md"]
+)
 def test_pages_run(page, tmp_path):
     words = [sys.executable, "-W", "error", "-c", "\n".join(blocks(f"docs/{page}", "python"))]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)

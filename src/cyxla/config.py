@@ -98,6 +98,7 @@ FALLBACKS: Final = ("numpy", "error")
 TIERS: Final = ("auto", "kernels", "native")
 SANITIZERS: Final = ("address", "undefined", "float-cast-overflow")
 FLAGS: Final[Mapping[str, Flag]] = {
+    "AUTOTUNE": Flag(_bool, False, "measure variants of heavy products and convolutions while programs are compiled"),
     "CACHE": Flag(_bool, True, "keep compiled programs on disk"),
     "CACHE_BYTES": Flag(_positive, 1 << 30, "limit on the size of the disk cache in bytes"),
     "CACHE_DIR": Flag(str, "", "folder of the disk cache; empty is one in the user's cache directory"),

@@ -36,3 +36,4 @@ class JitOptions(TypedDict, total=False):
     seed: int
     max_trips: int | None
     profile: bool
+    autotune: bool

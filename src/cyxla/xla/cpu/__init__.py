@@ -3,6 +3,7 @@
 `compiler` is the front door, `lowering` runs the passes and calls the planner, `emitters` is the table of emitters,
 `dump` writes for people. The folders, each of which imports only from those below it:
 
+* `autotune`: choice among variants of heavy kernels by measurement, on request;
 * `prebuilt`: functions that come compiled with the package, and programs of them alone;
 * `run`: executables, bound arguments, calls of Python, profiles;
 * `entry`: the entry of a program, as C or as a recipe;

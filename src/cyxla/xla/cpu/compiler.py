@@ -17,7 +17,7 @@ from cyxla.xla.cpu.native import cache as store
 from cyxla.xla.cpu.native import compiler_search
 from cyxla.xla.cpu.native import library as native
 from cyxla.xla.cpu.native.toolchain import Toolchain, Unit
-from cyxla.xla.cpu.run.executable import CpuExecutable, Manifest
+from cyxla.xla.cpu.run.executable import CpuExecutable, Manifest, Tuned
 from cyxla.xla.service import CompileOptions, Compiler, Executable
 from cyxla.xla.service.donation import resolve_donation
 
@@ -77,7 +77,7 @@ class CpuCompiler(Compiler):
         cache = store.open_cache() if options.cache else None
         if cache is not None and compiler_search.is_known() and tier != "kernels":
             tools = compiler_search.find()
-            key = tools.module_key(module.fingerprint(), options.key()) if tools is not None else ""
+            key = tools.module_key(module.fingerprint(), _key(options)) if tools is not None else ""
             executable = _cached(module, options, cache, key)
             if executable is not None:
                 return executable, None
@@ -99,7 +99,7 @@ class CpuCompiler(Compiler):
         if tools is None:
             return self.compile(read(), options)
         cache = store.open_cache() if options.cache and not config.get("DUMP") else None
-        name = tools.program_key(program, options.key()) if cache is not None else ""
+        name = tools.program_key(program, _key(options)) if cache is not None else ""
         cached = _cached(read, options, cache, cache.get_name(name)) if cache is not None else None
         if cached is not None:
             return cached
@@ -179,15 +179,20 @@ class CpuCompiler(Compiler):
     def _finish(
         self, module: HloModule, optimized: HloModule, options: CompileOptions, dump: Dump, target: _Target
     ) -> CpuExecutable:
+        from cyxla.xla.cpu.kernel.variants import chosen
         from cyxla.xla.cpu.lowering import with_live_results
 
-        with dump.timed("emit"):
-            planned, buffers, source = self.emit(optimized, with_live_results(module, options))
+        live_options, tuned = with_live_results(module, options), dict[str, Tuned]()
+        if options.autotune:
+            with dump.timed("autotune"):
+                tuned = self._tune(optimized, live_options, target.build.tools)
+        with dump.timed("emit"), chosen({key: choice for key, (choice, _) in tuned.items()}):
+            planned, buffers, source = self.emit(optimized, live_options)
         dump.buffers(buffers)
         for number, text in enumerate(source.units):
             dump.text(f"unit{number}.c", text)
         dump.loops(source.kernels, optimized)
-        manifest = Manifest.of(module, planned, buffers, profile=options.profile)
+        manifest = Manifest.of(module, planned, buffers, profile=options.profile, tuned=tuned)
         called = [f for f in planned.functions() if not isinstance(f, str)]
         constants = [c.array.reshape(-1).view(np.uint8).data for c in buffers.constants]
         with dump.timed("compile"):
@@ -198,8 +203,26 @@ class CpuCompiler(Compiler):
         if dump.active:
             from cyxla.xla.cpu.run.explain import explain  # most programs are not dumped
 
-            dump.explanation(explain(planned, buffers, source, module, options, self.not_prebuilt(module, options)))
+            reason, tuning = self.not_prebuilt(module, options), {key: text for key, (_, text) in tuned.items()}
+            dump.explanation(explain(planned, buffers, source, module, options, reason, tuning))
         return executable
+
+    def _tune(self, optimized: HloModule, options: CompileOptions, tools: Toolchain) -> dict[str, Tuned]:
+        """Return choices for the heavy kernels of a program, from the disk cache or by measurement."""
+        from cyxla.xla.cpu.autotune.records import Records
+        from cyxla.xla.cpu.autotune.tuner import tune
+
+        records = Records(store.open_cache() if options.cache else None, tools)
+        found = tune(optimized, options, records, partial(self._trial, tools))
+        return {key: (dict(record.choice), str(record)) for key, record in found.items()}
+
+    def _trial(self, tools: Toolchain, module: HloModule, choices: Mapping[str, Mapping[str, int]]) -> CpuExecutable:
+        """Compile a program of one kernel, to be measured; it is not cached."""
+        from cyxla.xla.cpu.dump import Dump
+        from cyxla.xla.cpu.kernel.variants import chosen
+
+        with chosen(choices), _begin(tools) as build:
+            return self._finish(module, module, CompileOptions(), Dump(), _Target(build))
 
 
 def _calls_c(manifest: Manifest) -> bool:
@@ -275,6 +298,15 @@ def _check_names(options: CompileOptions) -> None:
     check_names(options.disabled_passes)
 
 
+def _key(options: CompileOptions) -> str:
+    """Return the key of the options; with autotuning, code depends on the machine, too."""
+    if not options.autotune:
+        return options.key()
+    from cyxla.xla.cpu.autotune.records import machine_name
+
+    return f"{options.key()} on {machine_name()}"
+
+
 def _begin(tools: Toolchain) -> Build:
     """Begin a compilation."""
     from cyxla.xla.cpu.native.build import Build
@@ -303,4 +335,4 @@ class _Target(NamedTuple):
 
 def _target(build: Build, options: CompileOptions, fingerprint: Callable[[], str]) -> _Target:
     cache = store.open_cache() if options.cache else None
-    return _Target(build, cache, build.tools.module_key(fingerprint(), options.key()) if cache is not None else "")
+    return _Target(build, cache, build.tools.module_key(fingerprint(), _key(options)) if cache is not None else "")

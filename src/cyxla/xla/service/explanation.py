@@ -50,6 +50,8 @@ class KernelReport:
         Instructions whose results are in memory: the reasons that stopped fusion.
     refusals : tuple of Refusal
         Other refusals: instructions that were not taken in, buffers that were not reused, and the like.
+    tuning : str
+        Result of the measurements of a program compiled with ``autotune=True``; empty if there were none.
     """
 
     name: str
@@ -65,6 +67,7 @@ class KernelReport:
     why: str = ""
     stored: tuple[Refusal, ...] = ()
     refusals: tuple[Refusal, ...] = ()
+    tuning: str = ""
 
     def row(self) -> str:
         """Return the row of a table of kernels."""
@@ -77,7 +80,8 @@ class KernelReport:
         """Return the lines about the extent of the kernel, and the refusals other than those of fusion."""
         stored = [f"    {r.subject} is stored: {r.reason}" for r in self.stored]
         refusal_lines = [f"    {_NOT[r.stage]} {r}" for r in self.refusals if r.stage in _NOT]
-        return [f"{self.name}: {self.why}", *stored, *refusal_lines]
+        tuning_lines = [f"    tuned: {self.tuning}"] if self.tuning else []
+        return [f"{self.name}: {self.why}", *tuning_lines, *stored, *refusal_lines]
 
 
 _NOT = {"in place": "not in place:", "prebuilt": "not prebuilt:", "vectorisation": "not vectorised:"}

@@ -31,6 +31,9 @@ class CompileOptions:
         Maximum trip count of a `while` on the interpreter, beyond which it raises `DeadlineExceededError`.
     profile : bool
         True to measure every call of a kernel for `Executable.profile`; otherwise the code contains no measurement.
+    autotune : bool
+        True to measure variants of heavy products and convolutions on this machine, and to use the fastest; the bits of
+        results are the same. Only the cpu platform has variants; others ignore it.
     donate : tuple of int or str, or bool
         Parameters, by number or name, whose buffers a call may reuse for results of the same size; their contents are
         undefined afterwards. True donates the parameters of the module's own tables. See `donation`.
@@ -51,6 +54,7 @@ class CompileOptions:
     seed: int = 0
     max_trips: int | None = None
     profile: bool = False
+    autotune: bool = False
     donate: tuple[int | str, ...] | bool = ()
     in_place: tuple[tuple[int, int], ...] = ()
     live_results: tuple[tuple[int, int, int], ...] = ()
@@ -77,16 +81,23 @@ class CompileOptions:
             check(options["donate"])
             options = {**options, "donate": _normalise_donation(options["donate"])}
         config.check_environment()
-        base = {"disabled_passes": config.get("DISABLE_HLO_PASSES"), "cache": config.get("CACHE")}
+        base = {
+            "disabled_passes": config.get("DISABLE_HLO_PASSES"),
+            "cache": config.get("CACHE"),
+            "autotune": config.get("AUTOTUNE"),
+        }
+        if not isinstance(options.get("autotune", False), bool):
+            raise InvalidArgumentError(f"autotune is a {type(options['autotune']).__name__}", hint="give True or False")
         return CompileOptions(**{**base, **options})
 
     def key(self) -> str:
         """Return a text that is equal for options under which equal programs compile to equal code."""
         passes = ",".join(sorted(self.disabled_passes))
+        tuned = " autotune" if self.autotune else ""
         donated = f" donate-{self.donate}" if self.donate else ""
         donated += f" in-place-{self.in_place}" if self.in_place else ""
         live = f" live-{self.live_results}" if self.live_results else ""
-        return f"passes-{passes} seed-{self.seed}{' profile' if self.profile else ''}{donated}{live}"
+        return f"passes-{passes} seed-{self.seed}{' profile' if self.profile else ''}{tuned}{donated}{live}"
 
 
 def _normalise_donation(donate: Any) -> tuple[int | str, ...] | bool:

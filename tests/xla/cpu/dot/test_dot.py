@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from support.hlo.differential import agree
 
 import cyxla
-from cyxla.xla.cpu.dot.product import panel_width, tasks
+from cyxla.xla.cpu.dot.parameters import DOT
+from cyxla.xla.cpu.dot.product import panel_width, tasks, tile_rows, vector_bytes
 
 #: name: type, (batch, m, k, n), the left operand's and the right operand's contracted dimension
 FORMS = {
@@ -157,6 +158,17 @@ def test_width_of_panels(dtype: str, n: int, widths: set[int | None]) -> None:
 def test_tasks_are_level() -> None:
     assert [tasks(ns, 1 << 20) for ns in (10.0, 11_999.0, 12_000.0, 90_000.0, 1e9)] == [1, 1, 2, 4, 256]
     assert tasks(1e9, 7) == 4
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("vectors, panels, packs", [(2, 1, 0), (2, 2, 1), (1, 1, 0)])
+def test_dense_panels_are_not_packed(dtype: str, vectors: int, panels: int, packs: int) -> None:
+    """Rows of a right operand of one panel are adjacent; those of several panels, far apart, are copied."""
+    lanes = vector_bytes() // {"f32": 4, "f64": 8}[dtype]
+    columns = max(tile_rows()) * lanes * panels if panels > 1 else vectors * lanes
+    executable = cyxla.compile(program((dtype, (1, 300, 3000, columns), 1, 0), False))
+    (step,) = executable._emitted[0].steps()  # type: ignore[attr-defined]
+    assert step.kernel.call.numbers[DOT.names.index("packs")] == packs
 
 
 def test_bits_do_not_depend_on_tasks() -> None:

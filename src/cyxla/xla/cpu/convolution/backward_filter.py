@@ -18,8 +18,8 @@ from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.convolution.sizes import Sizes, reach, tasks, vector_bytes
 from cyxla.xla.cpu.convolution.tiles import Panel, panels
 from cyxla.xla.cpu.dot.templates import vector_types
-from cyxla.xla.cpu.kernel import machine
-from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
+from cyxla.xla.cpu.kernel import machine, variants
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, linear_index, strides
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 from cyxla.xla.hlo import Instruction
@@ -33,13 +33,12 @@ ROWS = {32: {1: 8, 2: 8, 3: 8, 4: 6}, 16: {1: 8, 2: 6}}
 PAIR_VECTORS = 8  # vectors of a tile of element-wise products
 
 
-def filter_convolution(ins: Instruction, n: Sizes, epilogue: Epilogue) -> Step:
-    """Return the kernel of a convolution with the images last, and its epilogue."""
-    return epilogue.step(_Filter(ins, n, epilogue).kernel())
+class FilterConvolution:
+    """Kernel of a convolution with the images last."""
 
-
-class _Filter:
-    def __init__(self, ins: Instruction, n: Sizes, epilogue: Epilogue) -> None:
+    def __init__(
+        self, ins: Instruction, n: Sizes, epilogue: Epilogue, choice: variants.Choice = variants.RULES
+    ) -> None:
         self.ins, self.n, self.epilogue = ins, n, epilogue
         self.x, self.w = (o.shape.dims for o in ins.operands)
         nbytes = vector_bytes()
@@ -54,9 +53,13 @@ class _Filter:
         self._split_rows()
         self.units = self.shares * self.slabs
         self.ns = n.ns + epilogue.ns
-        self.tasks = tasks(self.ns, self.units)
+        self.tasks = min(choice.get("tasks", tasks(self.ns, self.units)), self.units)
         self.direct = self.shares == 1 and epilogue.is_empty
         self.after = n.features if self.shares > 1 else self.features  # columns of what the epilogue takes
+
+    def axes(self) -> variants.Axes:
+        """Return the number of tasks with values to try; the sums depend on the other sizes."""
+        return {"tasks": variants.other_tasks(self.tasks, self.units, self.ns)}
 
     def _split_result(self) -> None:
         """Partition the result into items (a position, a group and some `b`), and the items into slabs."""
@@ -85,6 +88,7 @@ class _Filter:
     # --- the kernel -------------------------------------------------------------------------------------------------
 
     def kernel(self) -> Kernel:
+        """Return the kernel."""
         n, epilogue = self.n, self.epilogue
         c = KernelWriter(epilogue.reads, epilogue.writes)
         c.lines(vector_types("KERNEL", scalar.storage_type(n.dtype), vector_bytes()))

@@ -6,12 +6,15 @@ padding.
 
 from __future__ import annotations
 
-from cyxla.xla.cpu.convolution.backward_filter import filter_convolution
-from cyxla.xla.cpu.convolution.rows import row_convolution
+from functools import partial
+
+from cyxla.xla.cpu.convolution.backward_filter import FilterConvolution
+from cyxla.xla.cpu.convolution.rows import RowwiseConvolution
 from cyxla.xla.cpu.convolution.sizes import Sizes
-from cyxla.xla.cpu.convolution.tiles import fits, tiled_convolution
+from cyxla.xla.cpu.convolution.tiles import TiledConvolution, fits
 from cyxla.xla.cpu.dot import accumulators
 from cyxla.xla.cpu.emitters import emits_group, fusible
+from cyxla.xla.cpu.kernel import variants
 from cyxla.xla.cpu.kernel.groups import Group, GroupKind
 from cyxla.xla.cpu.kernel.kernel import Step
 from cyxla.xla.cpu.loops.epilogue import Epilogue
@@ -39,9 +42,26 @@ fusible("convolution", check=_check)
 
 @emits_group(GroupKind.CONVOLUTION)
 def convolution(group: Group) -> Step:
-    """Return the kernel of a convolution and its epilogue."""
+    """Return the kernel of a convolution and its epilogue.
+
+    Which of the three it is follows from the sizes alone: where sums are cut, and the signs of zeros, differ.
+    """
+    return variants.select(group, partial(_step, group), lambda: _kernel_choice(group)[1].axes())
+
+
+def _step(group: Group, choice: variants.Choice) -> Step:
+    """Return the step of a convolution for a choice of its parameters."""
+    epilogue, chosen = _kernel_choice(group, choice)
+    return epilogue.step(chosen.kernel())
+
+
+def _kernel_choice(
+    group: Group, choice: variants.Choice = variants.RULES
+) -> tuple[Epilogue, FilterConvolution | TiledConvolution | RowwiseConvolution]:
     ins = group.root
     sizes = Sizes.of(ins)
     epilogue = Epilogue.of(group, sizes.features)
-    form = filter_convolution if _is_images_last(ins) else tiled_convolution if fits(sizes) else row_convolution
-    return form(ins, sizes, epilogue)
+    if _is_images_last(ins):
+        return epilogue, FilterConvolution(ins, sizes, epilogue, choice)
+    kind = TiledConvolution if fits(sizes) else RowwiseConvolution
+    return epilogue, kind(ins, sizes, epilogue, choice)

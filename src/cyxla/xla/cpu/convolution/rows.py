@@ -23,18 +23,14 @@ from cyxla.xla.cpu.convolution.sizes import Sizes, reach, tasks, vector_bytes
 from cyxla.xla.cpu.convolution.templates import RowConvolution
 from cyxla.xla.cpu.convolution.tile_parameters import MAX_RANK
 from cyxla.xla.cpu.dot import accumulators
+from cyxla.xla.cpu.kernel import variants
 from cyxla.xla.cpu.kernel.array_types import memory_type
-from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe, linear_index, strides
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 from cyxla.xla.hlo import Instruction
 
 MAX_CHAIN = 512  # products of a partial sum
-
-
-def row_convolution(ins: Instruction, n: Sizes, epilogue: Epilogue) -> Step:
-    """Return the kernel of any convolution, and its epilogue."""
-    return epilogue.step(_Rows(ins, n, epilogue).kernel())
 
 
 @dataclass(frozen=True)
@@ -48,8 +44,13 @@ class _Block:
     positions: int  # of a tile, for windows inside the input along the last dimension
 
 
-class _Rows:
-    def __init__(self, ins: Instruction, n: Sizes, epilogue: Epilogue) -> None:
+class RowwiseConvolution:
+    """Kernel of any convolution."""
+
+    def __init__(
+        self, ins: Instruction, n: Sizes, epilogue: Epilogue, choice: variants.Choice = variants.RULES
+    ) -> None:
+        self.choice = choice
         self.ins, self.window, self.n, self.epilogue = ins, n.window, n, epilogue
         self.dtype, self.space = ins.shape.dtype, ins.shape.dims[1:-1]
         self.types = [o.shape.dtype for o in ins.operands]
@@ -72,7 +73,8 @@ class _Rows:
         """Split features into blocks."""
         if self.n.is_float and self.rank <= MAX_RANK:
             lanes = self.vector_bytes // self.dtype.itemsize
-            return accumulators.split_into_vectors(width, self.dtype, self.types, lanes)
+            most = self.choice.get("vectors", accumulators.VECTORS)
+            return accumulators.split_into_vectors(width, self.dtype, self.types, lanes, most)
         return accumulators.split_columns(width, self.dtype, self.types)
 
     def _inside(self) -> tuple[int, int]:
@@ -91,6 +93,8 @@ class _Rows:
             return 1
         count = self.inside[1] - self.inside[0]
         max_positions = POSITIONS[self.registers][row.vectors]
+        if "positions" in self.choice:
+            return min(self.choice["positions"], max_positions)
         # In positions: a tile costs 0.5 more, a remaining one 3.5. Assumed; another choice costs time alone.
         return min(range(1, max_positions + 1), key=lambda p: (count // p * (max(p, 3) + 0.5) + count % p * 3.5, -p))
 
@@ -98,16 +102,39 @@ class _Rows:
 
     def kernel(self) -> Kernel:
         """Return the kernel, prebuilt if there is one."""
+        ns, units, count = self._work()
+        return self._prebuilt(ns, units, count) or self._generate(ns, units, count)
+
+    def _work(self) -> tuple[float, int, int]:
+        """Return the estimated time, the units of work and the number of tasks."""
         ns = self.n.ns + self.epilogue.ns
         units = max(1, self.rows * self.groups * sum(b.pieces for b in self.blocks))
-        count = tasks(ns, units)
-        return self._prebuilt(ns, units, count) or self._generate(ns, units, count)
+        return ns, units, min(self.choice.get("tasks", tasks(ns, units)), units)
+
+    def axes(self) -> variants.Axes:
+        """Return the parameters that leave the bits of the results as they are, with the values to try."""
+        ns, units, count = self._work()
+        axes = {"tasks": variants.other_tasks(count, units, ns)}
+        widest = next((b for b in self.blocks if isinstance(b.row, accumulators.VectorSums)), None)
+        if widest is None or self.n.is_depthwise:
+            return axes
+        assert isinstance(widest.row, accumulators.VectorSums)
+        most = POSITIONS[self.registers][widest.row.vectors]
+        axes["positions"] = [p for p in (1, most // 2, most * 3 // 4, most) if 0 < p <= self.inside[1] - self.inside[0]]
+        axes["vectors"] = list(range(1, widest.row.vectors))
+        axes["prebuilt"] = [0] if self._prebuilt(ns, units, count) is not None else []
+        return variants.without(axes, {"positions": widest.positions, "tasks": count})
 
     def _prebuilt(self, ns: float, units: int, count: int) -> Kernel | None:
         is_vectorised = (
             all(isinstance(b.row, accumulators.VectorSums) for b in self.blocks) and 0 < len(self.blocks) <= WIDTHS
         )
-        if self.is_long or self.dilated or not (is_vectorised and 0 < self.rank <= RANK):
+        if (
+            self.is_long
+            or self.dilated
+            or not self.choice.get("prebuilt", 1)
+            or not (is_vectorised and 0 < self.rank <= RANK)
+        ):
             return None
         if self.n.is_depthwise and not self.epilogue.is_empty:
             return None  # little work at each position, so that another call is noticeable

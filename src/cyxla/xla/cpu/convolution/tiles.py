@@ -13,7 +13,8 @@ results have the same bits for any number of threads.
 Padding must add nothing, but zero times an infinite or NaN weight is NaN: NaNs at positions whose window leaves the
 input are computed again without the padding.
 
-The C is in ``include/cyxla/kernels/convolution/convolution{,_tile,_window}.h``; `_Tiled` chooses the numbers.
+The C is in ``include/cyxla/kernels/convolution/convolution{,_tile,_window}.h``; `TiledConvolution` chooses the
+numbers.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from cyxla.xla.cpu.convolution.tile_parameters import (
     convolution,
     tile_shapes,
 )
-from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
+from cyxla.xla.cpu.kernel import variants
+from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind
 from cyxla.xla.cpu.kernel.kernel_writer import describe, strides
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 from cyxla.xla.hlo import Instruction
@@ -141,13 +143,13 @@ class Blocks:
         return Blocks(1, size, taps * slices)
 
 
-def tiled_convolution(ins: Instruction, n: Sizes, epilogue: Epilogue) -> Step:
-    """Return the kernel of a convolution that `fits`, and its epilogue."""
-    return epilogue.step(_Tiled(ins, n, epilogue).kernel())
+class TiledConvolution:
+    """Kernel of a convolution that `fits`."""
 
-
-class _Tiled:
-    def __init__(self, ins: Instruction, n: Sizes, epilogue: Epilogue) -> None:
+    def __init__(
+        self, ins: Instruction, n: Sizes, epilogue: Epilogue, choice: variants.Choice = variants.RULES
+    ) -> None:
+        self.choice = choice
         self.ins, self.n, self.epilogue = ins, n, epilogue
         self.x = n.input_dims
         self.bytes = vector_bytes()
@@ -155,20 +157,21 @@ class _Tiled:
         self.registers = 32 if self.bytes == 64 else 16
         self.rank = max(1, len(n.space))
         table = POSITIONS[self.registers]
-        self.panels = panels(n.group_features, self.lanes, max(table)) if not n.panel else []
+        self.panels = panels(n.group_features, self.lanes, choice.get("vectors", max(table))) if not n.panel else []
         if n.panel:  # all of equal width
             vectors = max(v for v in table if n.panel % (v * self.lanes) == 0)
             self.panels = [Panel(0, n.features // (vectors * self.lanes), vectors)]
         self.widest = max(p.vectors for p in self.panels)
         self.width = self.widest * self.lanes
         self.rows = _tile_rows(n.positions, table[self.widest])
+        self.rows = min(choice.get("rows", self.rows), table[self.widest])
         self.blocks = Blocks.of(n.taps, n.depth)
         self.per_group = sum(p.count for p in self.panels)
         self.chunk = self._chunk()
         self.chunks = -(-n.positions // self.chunk)
         self.units = self.chunks * self.per_group * n.groups
         self.ns = n.ns + epilogue.ns
-        self.tasks = tasks(self.ns, self.units)
+        self.tasks = min(choice.get("tasks", tasks(self.ns, self.units)), self.units)
         self.dilated = any(w.base_dilation != 1 for w in n.window)
         self.leaves = self.dilated or any(
             w.padding_low > 0 or _last_coordinate(w, n.space[d]) >= reach(w, self.x[d + 1])
@@ -182,7 +185,31 @@ class _Tiled:
         tiles = -(-self.n.positions // self.rows)
         max_tiles = max(1, min(MAX_CHUNK, MAX_ENTRIES // self.blocks.taps) // self.rows)
         chunks = max(-(-tiles // max_tiles), min(tiles, -(-MIN_UNITS // (self.per_group * self.n.groups))))
-        return -(-tiles // chunks) * self.rows
+        size = -(-tiles // chunks)
+        return max(1, min(self.choice.get("chunk", size), tiles, self._max_chunk)) * self.rows
+
+    @property
+    def _max_chunk(self) -> int:
+        """Limit on the tiles of a chunk, whose table and sums are on the stack."""
+        return max(1, min(2 * MAX_CHUNK, 2 * MAX_ENTRIES // self.blocks.taps) // self.rows)
+
+    def axes(self) -> variants.Axes:
+        """Return the parameters that leave the bits of the results as they are, with the values to try.
+
+        The blocks of taps and features are not among them.
+        """
+        n, table = self.n, POSITIONS[self.registers]
+        tiles, most = self.chunk // self.rows, table[self.widest]
+        chunks = [tiles // 4, tiles // 2, 2 * tiles, 4 * tiles]
+        prebuilt = self._prebuilt()
+        axes = {
+            "tasks": variants.other_tasks(self.tasks, self.units, self.ns),
+            "vectors": [v for v in table if v <= n.group_features // self.lanes] if not n.panel else [],
+            "rows": [r for r in (most // 2, most - 2, most - 1, most) if 0 < r <= n.positions],
+            "chunk": [c for c in chunks if 0 < c <= min(self._max_chunk, -(-n.positions // self.rows))],
+            "prebuilt": [0] if prebuilt is not None else [],
+        }
+        return variants.without(axes, {"vectors": self.widest, "rows": self.rows, "chunk": tiles})
 
     # --- the kernel -------------------------------------------------------------------------------------------------
 
@@ -192,6 +219,8 @@ class _Tiled:
 
     def _prebuilt(self) -> Kernel | None:
         n, epilogue = self.n, self.epilogue
+        if not self.choice.get("prebuilt", 1):
+            return None
         if self.dilated or n.panel or self.rank not in PREBUILT_RANKS or n.depth > MAX_DEPTH:
             return None
         shapes = tile_shapes(self.registers)

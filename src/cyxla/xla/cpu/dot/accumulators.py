@@ -134,12 +134,12 @@ def split_columns(
 
 
 def split_into_vectors(
-    columns: int, dtype: ElementType, operands: Sequence[ElementType], lanes: int
+    columns: int, dtype: ElementType, operands: Sequence[ElementType], lanes: int, vectors: int = VECTORS
 ) -> list[tuple[int, int, VectorSums | PlainSums]]:
-    """Split a row of floats as `split_columns` does, into whole vectors, and columns that are left."""
+    """Split a row of floats as `split_columns` does, into pieces of so many vectors, and columns that are left."""
     runs: list[tuple[int, int, VectorSums | PlainSums]] = []
     at = 0
-    for kind in (VectorSums(v, lanes) for v in range(VECTORS, 0, -1)):
+    for kind in (VectorSums(v, lanes) for v in range(vectors, 0, -1)):
         if pieces := (columns - at) // kind.columns:
             runs.append((at, pieces, kind))
             at += pieces * kind.columns

@@ -10,6 +10,8 @@ Element-wise users of the dot are computed on its results (`loops.epilogue`).
 
 from __future__ import annotations
 
+from functools import partial
+
 from cyxla.types import ElementType
 from cyxla.xla.cpu.dot.inner_products import InnerProducts, runs_along_k
 from cyxla.xla.cpu.dot.live_products import LiveProduct
@@ -19,6 +21,7 @@ from cyxla.xla.cpu.dot.product import Output, Product, is_symmetric, panel_width
 from cyxla.xla.cpu.dot.row_combination import RowCombination, is_row_combination
 from cyxla.xla.cpu.dot.tiles import TiledProduct
 from cyxla.xla.cpu.emitters import emits_group, fusible
+from cyxla.xla.cpu.kernel import variants
 from cyxla.xla.cpu.kernel.groups import Group, GroupKind
 from cyxla.xla.cpu.kernel.kernel import Step
 from cyxla.xla.cpu.loops.epilogue import Epilogue
@@ -45,17 +48,30 @@ fusible("dot", check=_check)
 @emits_group(GroupKind.DOT)
 def dot(group: Group) -> Step:
     """Return the kernel of a dot and its epilogue."""
+    if not _is_tiled(group.root):
+        product = Product.of(group.root)
+        return plain_dot(group, (product.batch, product.m, product.n, product.k), product.lhs, product.rhs)
+    return variants.select(group, partial(_step, group), lambda: _kernel_choice(group)[1].axes())
+
+
+def _step(group: Group, choice: variants.Choice) -> Step:
+    """Return the step of a product of floats for a choice of its parameters."""
+    output, chosen = _kernel_choice(group, choice)
+    return output.epilogue.step(chosen.kernel())
+
+
+def _kernel_choice(
+    group: Group, choice: variants.Choice = variants.RULES
+) -> tuple[Output, InnerProducts | RowCombination | TiledProduct]:
     ins = group.root
     product = Product.of(ins)
-    if not _is_tiled(ins):
-        return plain_dot(group, (product.batch, product.m, product.n, product.k), product.lhs, product.rhs)
     epilogue = Epilogue(group, product.m if product.n == 1 else product.n)
     left, right = epilogue.operands
     live = LiveProduct.of(group, epilogue.arrays)
     if product.n == 1 and product.m > 1:
         product, live, left, right = product.swapped, live.swapped, right, left
     output = Output(epilogue, left, right, is_symmetric(ins))
-    return epilogue.step(_select_kernel(product)(product, output, live).kernel())
+    return output, _select_kernel(product)(product, output, live, choice)
 
 
 def stops_early(ins: Instruction) -> bool:

@@ -10,6 +10,7 @@ from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.dot.live_products import LiveProduct
 from cyxla.xla.cpu.dot.product import Output, Product, tasks
 from cyxla.xla.cpu.dot.templates import FewRows
+from cyxla.xla.cpu.kernel import variants
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind
 
 Text = TypeVar("Text", bound=FewRows)
@@ -22,7 +23,14 @@ class ColumnBlocks(ABC, Generic[Text]):
     text: type[Text]  # its C
 
     def __init__(
-        self, p: Product, output: Output, live: LiveProduct, width: int, vector_bytes: int, parts: int = 1
+        self,
+        p: Product,
+        output: Output,
+        live: LiveProduct,
+        choice: variants.Choice,
+        width: int,
+        vector_bytes: int,
+        parts: int = 1,
     ) -> None:
         self.p, self.output, self.width, self.vector_bytes, self.parts = p, output, width, vector_bytes, parts
         self.live = replace(live, rows="")
@@ -30,7 +38,18 @@ class ColumnBlocks(ABC, Generic[Text]):
         self.blocks = -(-p.n // width)
         self.last = p.n - (self.blocks - 1) * width
         self.units = p.batch * self.blocks * parts
-        self.tasks = tasks(self.ns, self.units)
+        self.tasks = min(choice.get("tasks", tasks(self.ns, self.units)), self.units)
+
+    def axes(self) -> variants.Axes:
+        """Return the parameters that leave the bits of the results as they are, with the values to try."""
+        if self.live:
+            return {}
+        own = variants.without(self._own_axes(), {"width": self.width})
+        return {"tasks": variants.other_tasks(self.tasks, self.units, self.ns), **own}
+
+    @abstractmethod
+    def _own_axes(self) -> dict[str, list[int]]:
+        """Return the parameters of this kind of kernel with the values to try."""
 
     @property
     @abstractmethod

@@ -7,12 +7,14 @@ from cyxla.xla.cpu.dot.live_products import LiveProduct
 from cyxla.xla.cpu.dot.parameters import INNER_FORMS
 from cyxla.xla.cpu.dot.product import Output, Product, registers, vector_bytes
 from cyxla.xla.cpu.dot.templates import InnerText
-from cyxla.xla.cpu.kernel import machine
+from cyxla.xla.cpu.kernel import machine, variants
 
 MAX_ROWS = 4
 CACHED_BYTES = 4 * machine.L2_BYTES, 3 * machine.L3_BYTES  # operands above come in another of `INNER_FORMS`
 LONG_ROW_BYTES = machine.L1_BYTES // 2  # so do longer rows of the left operand, if there are 16 vector registers
 UNIT_COLUMNS = 16, 64  # inner products of one unit of work, of an operand in the caches and of one beyond
+
+TUNED_COLUMNS = 8, 16, 32, 64, 128  # of a unit, to try
 
 
 def runs_along_k(p: Product) -> bool:
@@ -32,10 +34,17 @@ class InnerProducts(ColumnBlocks[InnerText]):
 
     name, text = "dot_rows", InnerText
 
-    def __init__(self, p: Product, output: Output, live: LiveProduct) -> None:
-        self.form = _form(p)
+    def __init__(self, p: Product, output: Output, live: LiveProduct, choice: variants.Choice = variants.RULES) -> None:
+        self.form = choice.get("form", _form(p))
         is_cached = p.n * p.k * p.dtype.itemsize <= CACHED_BYTES[0]
-        super().__init__(p, output, live, min(p.n, UNIT_COLUMNS[not is_cached]), vector_bytes())
+        width = min(p.n, choice.get("width", UNIT_COLUMNS[not is_cached]))
+        super().__init__(p, output, live, choice, width, vector_bytes())
+
+    def _own_axes(self) -> dict[str, list[int]]:
+        return {
+            "form": [f for f in range(len(self._forms)) if f != self.form],
+            "width": [w for w in TUNED_COLUMNS if w <= self.p.n],
+        }
 
     @property
     def _forms(self) -> tuple[tuple[int, bool], ...]:

@@ -15,7 +15,7 @@ from cyxla.types import ElementType
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.dot.live_products import LiveProduct
 from cyxla.xla.cpu.dot.product import vector_bytes
-from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel import cost, variants
 from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
@@ -52,7 +52,7 @@ def runs_in_tiles(result: ElementType, sizes: Sequence[int]) -> bool:
 
 @dataclass(frozen=True)
 class _Plan:
-    """Blocking of a product."""
+    """Blocking of a product; every choice gives the same bits."""
 
     result: ElementType
     types: tuple[ElementType, ElementType]
@@ -60,6 +60,7 @@ class _Plan:
     m: int
     n: int
     k: int
+    choice: variants.Choice
 
     @property
     def word_bytes(self) -> int:
@@ -84,7 +85,12 @@ class _Plan:
     @property
     def vectors(self) -> int:
         """Number of vectors in a row of a tile, limited by the registers."""
-        return min(4 if vector_bytes() == 64 else 2, -(-self.n // self.lanes))
+        return min(self.choice.get("vectors", self.max_vectors), -(-self.n // self.lanes))
+
+    @property
+    def max_vectors(self) -> int:
+        """Limit on the vectors of a row of a tile."""
+        return 4 if vector_bytes() == 64 else 2
 
     @property
     def width(self) -> int:
@@ -92,23 +98,45 @@ class _Plan:
 
     @property
     def rows(self) -> int:
-        return min(MAX_TILE_ROWS, self.m)
+        return min(self.choice.get("rows", MAX_TILE_ROWS), self.m)
 
     @property
     def block(self) -> int:
         """Number of rows of a unit."""
         tiles = -(-self.m // self.rows)
-        return self.rows * min(UNIT_TILES, -(-tiles // MIN_BLOCKS))
+        return self.rows * min(self.choice.get("unit", min(UNIT_TILES, -(-tiles // MIN_BLOCKS))), tiles)
 
     @property
     def depth(self) -> int:
         """Number of elements of the contracted dimension that are packed at a time."""
-        return min(MAX_DEPTH_WORDS * self.halves, -(-self.k // self.halves) * self.halves)
+        return min(self.choice.get("depth", MAX_DEPTH_WORDS) * self.halves, -(-self.k // self.halves) * self.halves)
 
     @property
     def grid(self) -> tuple[int, int]:
         """Number of row blocks and of column panels."""
         return -(-self.m // self.block), -(-self.n // self.width)
+
+    @property
+    def units(self) -> int:
+        """Number of blocks of rows of all panels."""
+        blocks, panels = self.grid
+        return self.batch * blocks * panels
+
+    def tasks(self, ns: float) -> int:
+        """Return the number of tasks of so much work."""
+        return min(self.choice.get("tasks", cost.tasks(ns, self.units)), self.units)
+
+    def axes(self, ns: float) -> variants.Axes:
+        """Return the parameters of the blocking with the values to try."""
+        default = {"rows": self.rows, "vectors": self.vectors, "unit": self.block // self.rows}
+        axes = {
+            "tasks": variants.other_tasks(self.tasks(ns), self.units, ns),
+            "vectors": list(range(1, min(self.max_vectors, -(-self.n // self.lanes)) + 1)),
+            "rows": [r for r in (3, 4, 5) if r <= self.m],
+            "unit": [u for u in (4, 8, 16, 32) if u * self.rows <= self.m],
+            "depth": [d for d in (MAX_DEPTH_WORDS // 2, 2 * MAX_DEPTH_WORDS) if d * self.halves <= self.k],
+        }
+        return variants.without(axes, default)
 
     @property
     def ns(self) -> float:
@@ -117,16 +145,31 @@ class _Plan:
 
 def integer_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Sequence[int]) -> Step:
     """Return the step for sizes (batch, rows, columns, contracted) and strides (see `dot.product.Product`)."""
-    ins = group.root
+
+    def axes() -> variants.Axes:
+        epilogue = Epilogue(group, sizes[2])
+        is_live = bool(LiveProduct.of(group, epilogue.arrays))
+        plan = _plan(group, sizes, variants.RULES)
+        return {} if is_live else plan.axes(plan.ns + epilogue.ns)
+
+    return variants.select(group, lambda choice: _step(group, sizes, lhs, rhs, choice), axes)
+
+
+def _plan(group: Group, sizes: Sequence[int], choice: variants.Choice) -> _Plan:
+    left_type, right_type = (o.shape.dtype for o in group.root.operands)
     batch, m, n, k = sizes
-    left_type, right_type = (o.shape.dtype for o in ins.operands)
-    plan = _Plan(ins.shape.dtype, (left_type, right_type), batch, m, n, k)
+    return _Plan(group.root.shape.dtype, (left_type, right_type), batch, m, n, k, choice)
+
+
+def _step(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Sequence[int], choice: variants.Choice) -> Step:
+    """Return the step for a choice of the blocking."""
+    ins, (_, m, n, k) = group.root, sizes
+    plan = _plan(group, sizes, choice)
     epilogue = Epilogue(group, n)
     live = LiveProduct.of(group, epilogue.arrays)
     ns = plan.ns + epilogue.ns
     blocks, panels = plan.grid
-    units = batch * blocks * panels
-    tasks = cost.tasks(ns, units)
+    units, tasks = plan.units, plan.tasks(ns)
     c = KernelWriter(epilogue.reads, epilogue.writes)
     _define_tile(c, plan)
     widths = sorted({min(plan.width, n), n % plan.width or plan.width})
@@ -136,7 +179,7 @@ def integer_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Seq
         f"cyx_live_steps({text}, 0, {step}, {count})" if text else str(count)
         for text, step, count in ((live.rows, plan.block, blocks), (live.columns, plan.width, panels))
     ]
-    live_units = f"{live.batch or batch} * {grid[0]} * {grid[1]}" if live else units
+    live_units = f"{live.batch or plan.batch} * {grid[0]} * {grid[1]}" if live else units
     end, last = str(k), str(m)
     with c.kernel(live_units, tasks, describe("dot", ins.shape)):
         across, down, both = str(panels), str(blocks), str(blocks * panels)

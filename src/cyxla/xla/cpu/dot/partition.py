@@ -38,6 +38,11 @@ class Partition:
         """Return the number of units of a number of groups."""
         return (groups - self.tail_groups) * self.ranges + self.tail_groups * self.tail_ranges
 
+    @staticmethod
+    def of_groups(size: int, batch: int, panels: int, tiles: int) -> Partition:
+        """Return the partition in groups of a given number of packed panels, with enough units if rows suffice."""
+        return Partition(size, max(1, min(tiles, -(-MIN_UNITS // (batch * -(-panels // size))))))
+
 
 def group_panels(batch: int, panels: int, tiles: int, panel_bytes: int) -> Partition | None:
     """Return a partition with packed panels in groups, which have fewer TLB misses of their rows and the left operand.

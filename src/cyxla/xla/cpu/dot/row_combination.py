@@ -14,7 +14,7 @@ from cyxla.xla.cpu.dot.live_products import LiveProduct
 from cyxla.xla.cpu.dot.parameters import LOCALITIES, MAX_COMBINATIONS
 from cyxla.xla.cpu.dot.product import Output, Product, registers, tasks, vector_bytes
 from cyxla.xla.cpu.dot.templates import RowSumsText
-from cyxla.xla.cpu.kernel import machine
+from cyxla.xla.cpu.kernel import machine, variants
 
 CACHED_BYTES = 4 * machine.L2_BYTES  # larger operands come from beyond L2
 STREAMED_BYTES = machine.L3_BYTES // 2  # larger operands come from memory
@@ -27,6 +27,7 @@ MIN_HALF_BYTES = 1 << 10  # half of a row that is a unit of work
 MIN_ROW_BYTES = machine.PAGE_BYTES  # of a piece of an operand from beyond L2
 MAX_ROW_BYTES = machine.L2_BYTES // 32  # so that eight rows, and eight that are prefetched, take half of L2
 SUMS_BYTES = machine.L2_BYTES // 8  # sums of a unit of work
+MAX_SUMS_BYTES = 4 * SUMS_BYTES  # the same of any variant
 MAX_UNITS = 16  # of an operand from beyond L2: enough for a balanced load
 # Least rows of the right operand in a part: by the traffic of its sums, for each row of the product, and at all.
 PART_ROWS_PER_ROW, MIN_PART_ROWS = 16, 96
@@ -79,13 +80,25 @@ class RowCombination(ColumnBlocks[RowSumsText]):
 
     name, text = "dot_sums", RowSumsText
 
-    def __init__(self, p: Product, output: Output, live: LiveProduct) -> None:
+    def __init__(self, p: Product, output: Output, live: LiveProduct, choice: variants.Choice = variants.RULES) -> None:
         pieces = Pieces.of(p)
         self.rows = pieces.rows
         is_cached = p.k * p.n * p.dtype.itemsize <= CACHED_BYTES
         self.localities = LOCALITIES[registers()]
-        self.locality = min(int(is_cached), len(self.localities) - 1)
-        super().__init__(p, output, live, pieces.width, vector_bytes(), max(1, -(-p.k // max(1, pieces.rows))))
+        self.locality = choice.get("locality", min(int(is_cached), len(self.localities) - 1))
+        width, parts = choice.get("width", pieces.width), max(1, -(-p.k // max(1, pieces.rows)))
+        super().__init__(p, output, live, choice, width, vector_bytes(), parts)
+
+    def _own_axes(self) -> dict[str, list[int]]:
+        """Return the axes; `rows` decides on the order of the sums and is not among them."""
+        blocks = {self.blocks // 4, self.blocks // 2, self.blocks * 2, self.blocks * 4} - {0}
+        widths = [_width(self.p, b) for b in sorted(blocks)]
+        row_bytes = self.p.m * self.p.dtype.itemsize  # of the sums of a unit, which are on the stack
+        localities = range(len(self.localities)) if self.p.m == 1 else ()
+        return {
+            "width": [w for w in widths if 0 < w * row_bytes <= MAX_SUMS_BYTES],
+            "locality": [k for k in localities if k != self.locality],
+        }
 
     @property
     def scratch_bytes(self) -> int:
@@ -114,7 +127,10 @@ class RowCombination(ColumnBlocks[RowSumsText]):
 
 
 def _width(p: Product, blocks: int) -> int:
-    """Return the width of a block: whole vectors of any ISA level, with at least one vector in the last block."""
+    """Return the width of a block: whole vectors of any ISA level, with at least one vector in the last block.
+
+    It is 0 if there is none for so many blocks.
+    """
     lanes = VECTOR_BYTES // p.dtype.itemsize
     vectors = -(-p.n // (blocks * lanes))
-    return next(w * lanes for w in range(vectors, 0, -1) if (p.n - 1) % (w * lanes) + 1 >= lanes)
+    return next((w * lanes for w in range(vectors, 0, -1) if (p.n - 1) % (w * lanes) + 1 >= lanes), 0)

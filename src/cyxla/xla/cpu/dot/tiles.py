@@ -26,10 +26,10 @@ from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.dot import templates
 from cyxla.xla.cpu.dot.live_products import LiveProduct
 from cyxla.xla.cpu.dot.parameters import DOT
-from cyxla.xla.cpu.dot.partition import STRIP_TILES, Partition, group_panels
+from cyxla.xla.cpu.dot.partition import GROUP_BYTES, MIN_GROUP, STRIP_TILES, Partition, group_panels
 from cyxla.xla.cpu.dot.product import CHAIN, Output, Product, tasks, tile_rows, vector_bytes
 from cyxla.xla.cpu.dot.templates import TileText
-from cyxla.xla.cpu.kernel import machine, prebuilt_calls
+from cyxla.xla.cpu.kernel import machine, prebuilt_calls, variants
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind
 
 LINE_BYTES = machine.LINE_BYTES
@@ -82,13 +82,14 @@ def split_into_slabs(p: Product) -> Product:
 class TiledProduct:
     """Choice of panels, ranges and tiles for a product, and its kernel."""
 
-    def __init__(self, p: Product, output: Output, live: LiveProduct) -> None:
-        self.live = live
+    def __init__(self, p: Product, output: Output, live: LiveProduct, choice: variants.Choice = variants.RULES) -> None:
+        self.live, self.choice = live, choice
         self.ns = p.ns + output.epilogue.ns
         self.p, self.output, self.direct = p, output, output.is_direct
+        self.given = p  # before it is split into slabs
         self.itemsize, self.bytes = p.dtype.itemsize, vector_bytes()
         self.lanes = self.bytes // self.itemsize
-        self.vectors = p.panel // self.lanes if p.panel else self._vectors()
+        self.vectors = p.panel // self.lanes if p.panel else choice.get("vectors", self._vectors())
         self.width = self.vectors * self.lanes
         self.panels = max(1, -(-p.n // self.width))
         self.last = p.n - (self.panels - 1) * self.width  # columns of the last panel
@@ -99,28 +100,26 @@ class TiledProduct:
         self._split_rows()
         if not p.m:
             self.live = LiveProduct()
-        self.packs_all = self._packs_all()
+        self.packs_all = bool(choice.get("packs", self._packs_all()))
         self.k_blocks = max(1, -(-p.k // CHAIN))
         self.k_block = -(-p.k // self.k_blocks)
-        grouped = None
-        if self.packs_all and self._is_prebuilt():
-            panel_bytes = max(1, self.k_block) * self.width * self.itemsize
-            grouped = group_panels(p.batch, self.panels, self.tiles, panel_bytes)
-        if grouped is None and not self.live and not self.symmetric:
+        grouped = self._groups()
+        if grouped is None and not self.live and not self.symmetric and choice.get("slabs", 1):
             self.p = p = split_into_slabs(p)
             self._split_rows()
         self.packs_last = not p.panel and (self.packs_all or p.rhs[2] != 1 or self.last % self.lanes != 0)
         min_tasks = tasks(self.ns, max(1, p.batch * self.panels * self.tiles))
-        self.partition = grouped or Partition(ranges=self._ranges(min_tasks))
+        self.partition = grouped or Partition(ranges=min(choice.get("ranges", self._ranges(min_tasks)), self.tiles))
         self.units = max(1, self.partition.units(p.batch * -(-self.panels // self.partition.group_panels)))
-        self.tasks = self._tasks(min_tasks)
+        self.tasks = min(choice.get("tasks", self._tasks(min_tasks)), self.units)
         self.sums_bytes = self._sums_bytes()
         self.sums_on_stack = self.sums_bytes <= STACK_BYTES
 
     # ------------------------------------------------------------------------------------------------ choices
     def _split_rows(self) -> None:
         """Split the rows into tiles, the first `tall_tiles` of which have one row more than the others."""
-        rows = 1 if self.p.m == 1 else tile_rows().get(self.vectors, 1)
+        most = tile_rows().get(self.vectors, 1)
+        rows = 1 if self.p.m == 1 else min(most, self.choice.get("rows", most))
         self.tiles = max(1, -(-self.p.m // rows))
         self.height, self.tall_tiles = divmod(self.p.m, self.tiles)
 
@@ -137,9 +136,31 @@ class TiledProduct:
         products of 8x8x8 and for 16x2048x16.
         """
         row_stride, k_stride = self.p.lhs[1:]
-        is_supported = self.direct and not self.live and 1 in (k_stride, row_stride)
+        is_wanted = self.direct and not self.live and self.choice.get("prebuilt", 1)
+        is_supported = is_wanted and 1 in (k_stride, row_stride)
         is_long = self.ns >= prebuilt_calls.MIN_PREBUILT_NS
-        return is_supported and is_long and prebuilt_calls.pointer(f"dot_tiles_{self.p.dtype.text}") is not None
+        function = f"dot_tiles_{self.p.dtype.text}"
+        return bool(is_supported and is_long and prebuilt_calls.pointer(function) is not None)
+
+    @property
+    def _panel_bytes(self) -> int:
+        """Bytes of a block of a packed panel."""
+        return max(1, self.k_block) * self.width * self.itemsize
+
+    def _groups(self) -> Partition | None:
+        """Return the partition with packed panels in groups; None if each panel is by itself."""
+        if not (self.packs_all and self._is_prebuilt()):
+            return None
+        sizes = self.p.batch, self.panels, self.tiles
+        group = min(self.choice.get("group", 0), self._max_group)
+        if not group:
+            return group_panels(*sizes, self._panel_bytes)
+        return Partition.of_groups(group, *sizes) if group > 1 else None
+
+    @property
+    def _max_group(self) -> int:
+        """Limit on the packed panels of a group, which are on the stack."""
+        return min(self.panels, max(MIN_GROUP, GROUP_BYTES // self._panel_bytes))
 
     def _vectors(self) -> int:
         """Return the vectors of a panel, for as few panels as possible of about equal width."""
@@ -155,9 +176,9 @@ class TiledProduct:
         return min(candidates, key=lambda v: (cost(v), -v))
 
     def _packs_all(self) -> bool:
-        """Return True if panels are packed, which pays if enough rows read the copy."""
+        """Return True if panels are packed, which pays if enough rows read the copy, unless rows are adjacent as is."""
         p = self.p
-        if p.panel:
+        if p.panel or (p.rhs[2] == 1 and p.rhs[1] == self.width):
             return False
         row_bytes = p.rhs[1] * self.itemsize
         panel_bytes = p.k * (self.width * self.itemsize + LINE_BYTES)  # rows in place begin anywhere in a line
@@ -188,6 +209,44 @@ class TiledProduct:
             return 0
         tiles = -(-self.tiles // self.partition.ranges) if self.k_blocks > 1 else 1
         return tiles * (self.height + (self.tall_tiles > 0)) * self.width * self.itemsize
+
+    # ------------------------------------------------------------------------------------------------ variants
+    def axes(self) -> variants.Axes:
+        """Return the parameters that leave the bits of the results as they are, with the values to try.
+
+        Links of the contracted dimension are not among them.
+        """
+        if self.live:
+            return {}
+        tasks = variants.other_tasks(self.tasks, self.units, self.ns)
+        if self.symmetric:
+            return {"tasks": tasks}
+        p, partition, is_prebuilt = self.p, self.partition, self._is_prebuilt()
+        is_free = p.m > 1 and not p.panel
+        most = tile_rows().get(self.vectors, 1)
+        heights = {-(-p.m // r): r for r in (most // 2, most * 3 // 4, most - 1) if 0 < r < most}
+        heights.pop(self.tiles, None)
+        groups = (1, 2, 4, 8) if self.packs_all and is_prebuilt else ()
+        panels = p.batch * self.panels
+        least = 1 if panels > 1 or self.ns <= variants.MAX_SERIAL_NS else 2
+        ranges = () if partition.group_panels > 1 else (least, partition.ranges // 2, 2 * partition.ranges)
+        axes = {
+            "tasks": tasks,
+            "vectors": [v for v in tile_rows() if v <= -(-p.n // self.lanes)] if is_free else [],
+            "rows": list(heights.values()) if p.m > 1 else [],
+            "packs": [0, 1] if is_free and p.rhs[2] == 1 else [],
+            "group": [g for g in groups if g <= self._max_group],
+            "ranges": [r for r in ranges if least <= r <= self.tiles],
+            "strip": [2, 8, 16] if partition.group_panels > 1 else [],
+            "slabs": [0] if p is not self.given else [],
+            "prefetch": [0] if self._prefetch() else [],
+            "prebuilt": [0] if is_prebuilt else [],
+        }
+        default = {
+            "vectors": self.vectors, "packs": int(self.packs_all), "group": partition.group_panels,
+            "ranges": partition.ranges,
+        }  # fmt: skip
+        return variants.without(axes, default)
 
     # ------------------------------------------------------------------------------------------------ kernel
     def kernel(self) -> Kernel:
@@ -222,7 +281,9 @@ class TiledProduct:
             "height": self.height, "tall_tiles": self.tall_tiles, "k_block": self.k_block,
             "units": self.units, "tasks": self.tasks,
             "group_panels": partition.group_panels,
-            "strip_tiles": STRIP_TILES if partition.group_panels > 1 else max(1, self.tiles),
+            "strip_tiles": (
+                self.choice.get("strip", STRIP_TILES) if partition.group_panels > 1 else max(1, self.tiles)
+            ),
             "ranges": partition.ranges, "tail_ranges": partition.tail_ranges, "tail_groups": partition.tail_groups,
             "symmetric": self._phase if self.symmetric else 0,
             "mirrored": p.batch * -(-p.m // MIRRORED_ROWS) if self.symmetric else 0,
@@ -322,7 +383,8 @@ class TiledProduct:
     def _prefetch(self) -> Prefetch:
         """Return the prefetch of an operand too large for the cache, divided among the tiles of a range."""
         p, share = self.p, max(1, self.tiles // self.partition.ranges)
-        if self.panels == 1 or self.partition.group_panels > 1 or p.k * p.n * self.itemsize < CACHED_BYTES:
+        is_cached = p.k * p.n * self.itemsize < CACHED_BYTES
+        if self.panels == 1 or self.partition.group_panels > 1 or is_cached or not self.choice.get("prefetch", 1):
             return Prefetch()
         if p.panel or (p.rhs[1] == 1 and p.rhs[2] == p.k and self.k_blocks == 1):
             return Prefetch(nbytes=-(-self.width * self.itemsize // share))

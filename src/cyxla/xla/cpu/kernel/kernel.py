@@ -142,6 +142,8 @@ class Kernel:
         change the work.
     refusals : tuple of Refusal
         Optimisations that the emitter did not apply, besides those that `loops` tell of.
+    tuned : str
+        Key of the measurements that decided on the variant (see `autotune`); empty if the rules did.
     """
 
     text: str
@@ -154,6 +156,7 @@ class Kernel:
     short: str = ""
     loops: tuple[Listing, ...] = field(default=(), compare=False, repr=False)
     refusals: tuple[Refusal, ...] = field(default=(), compare=False, repr=False)
+    tuned: str = field(default="", compare=False, repr=False)
 
     @cached_property
     def code(self) -> str:

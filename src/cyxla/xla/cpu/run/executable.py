@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 WATCHED_ABOVE = 10 * machine.UNINTERRUPTED_NS
 ABANDONABLE_ABOVE = machine.UNINTERRUPTED_NS  # ns of estimated work between two polls for cancellation
 RELEASE_GIL_ABOVE = 2000.0  # ns of estimated work; reacquiring the GIL may wait for another thread
+
+
+#: Choice of parameters, and a text for people.
+Tuned: TypeAlias = tuple[dict[str, int], str]
 
 
 class CompilerProtocol(Protocol):
@@ -72,6 +77,8 @@ class Manifest(NamedTuple):
     bounded : list of Outline or None
         Types of the parameters, then that of the result, of a program that has dynamic dimensions among them;
         `parameters` and `result` are the types in which native code has them.
+    tuned : mapping of str to (dict, str)
+        Choices that measurements made for kernels, by key (see `kernel.variants`), each with a text for people.
     """
 
     arena_bytes: int
@@ -85,9 +92,17 @@ class Manifest(NamedTuple):
     donations: Sequence[tuple[int, int]] = ()
     longest: float = 0.0
     bounded: list[signature.PlainShape] | None = None
+    tuned: Mapping[str, Tuned] = MappingProxyType({})
 
     @staticmethod
-    def of(module: HloModule, plan: Plan, buffers: Buffers, *, profile: bool = False) -> Manifest:
+    def of(
+        module: HloModule,
+        plan: Plan,
+        buffers: Buffers,
+        *,
+        profile: bool = False,
+        tuned: Mapping[str, Tuned] = MappingProxyType({}),
+    ) -> Manifest:
         """Return the manifest of a program, its plan and its buffers."""
         shapes = [*(p.shape for p in module.parameters), module.entry.root.shape]
         *parameters, result = plains = [signature.to_plain(s) for s in shapes]
@@ -103,6 +118,7 @@ class Manifest(NamedTuple):
             donations=list(buffers.donations.items()),
             longest=plan.longest + sum(memory_ns(c.nbytes) for copies in buffers.copies.values() for c in copies),
             bounded=plains if any(s.is_dynamic for s in shapes) else None,
+            tuned=dict(tuned),
         )
 
     @property
@@ -117,7 +133,7 @@ class Manifest(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
-        return self._asdict()
+        return {**self._asdict(), "tuned": dict(self.tuned)}
 
 
 class CpuExecutable(Program, Executable):
@@ -282,9 +298,12 @@ class CpuExecutable(Program, Executable):
 
     @cached_property
     def _emitted(self) -> tuple[Plan, Buffers, Source]:
+        from cyxla.xla.cpu.kernel.variants import chosen
         from cyxla.xla.cpu.lowering import emit, with_live_results
 
-        return emit(self.optimized, with_live_results(self._module, self.options))
+        choices = {key: choice for key, (choice, _) in self._manifest.tuned.items()}
+        with chosen(choices):
+            return emit(self.optimized, with_live_results(self._module, self.options))
 
     def hlo(self, stage: str = "optimized") -> str:
         """Return the HLO text of the program: ``"input"`` as given, ``"optimized"`` as it runs."""
@@ -334,7 +353,8 @@ class CpuExecutable(Program, Executable):
         from cyxla.xla.cpu.run.explain import explain  # few programs are explained
 
         reason = self._compiler.not_prebuilt(self._module, self.options) if self._compiler is not None else ""
-        return explain(*self._emitted, self._module, self.options, reason)
+        tuning = {key: text for key, (_, text) in self._manifest.tuned.items()}
+        return explain(*self._emitted, self._module, self.options, reason, tuning)
 
 
 def _addresses(names: Sequence[str], calls: PythonCalls | None) -> list[int]:

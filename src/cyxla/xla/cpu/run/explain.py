@@ -32,7 +32,13 @@ _PREBUILT_KINDS = frozenset({
 
 
 def explain(
-    plan: Plan, buffers: Buffers, source: Source, module: HloModule, options: CompileOptions, not_prebuilt: str = ""
+    plan: Plan,
+    buffers: Buffers,
+    source: Source,
+    module: HloModule,
+    options: CompileOptions,
+    not_prebuilt: str = "",
+    tuning: Mapping[str, str] | None = None,
 ) -> Explanation:
     """Return the explanation of a program.
 
@@ -46,13 +52,16 @@ def explain(
         Options of its compilation.
     not_prebuilt : str
         Reason for which prebuilt functions cannot run the program without compilation; empty if they can.
+    tuning : mapping of str to str, optional
+        Results of the measurements of kernels by `Kernel.tuned`.
     """
+    tuning = tuning or {}
     calls: dict[str, list[Step]] = {name: [] for name, _ in source.kernels}
     names = {kernel.code: name for name, kernel in source.kernels}
     for step in plan.steps():
         calls[names[step.kernel.code]].append(step)
     not_in_place = reuse_refusals.refusals(plan, buffers)
-    kernels = tuple(_report(name, kernel, calls[name], not_in_place) for name, kernel in source.kernels)
+    kernels = tuple(_report(name, kernel, calls[name], not_in_place, tuning) for name, kernel in source.kernels)
     count = sum(map(len, calls.values()))
     copies = sum(c.nbytes for group in buffers.copies.values() for c in group)
     summary = (
@@ -68,7 +77,13 @@ def explain(
     )
 
 
-def _report(name: str, kernel: Kernel, steps: Sequence[Step], not_in_place: Mapping[Value, Refusal]) -> KernelReport:
+def _report(
+    name: str,
+    kernel: Kernel,
+    steps: Sequence[Step],
+    not_in_place: Mapping[Value, Refusal],
+    tuning: Mapping[str, str],
+) -> KernelReport:
     first = steps[0]
     groups = dict.fromkeys(g for s in steps for g in s.groups)
     instructions = [i for g in first.groups for i in g.instructions]
@@ -89,6 +104,7 @@ def _report(name: str, kernel: Kernel, steps: Sequence[Step], not_in_place: Mapp
         _why(kernel, first),
         tuple(dict.fromkeys(r for g in groups for r in g.stored)) if not _temporaries(first.writes) else (),
         tuple(dict.fromkeys(refusals)),
+        tuning.get(kernel.tuned, ""),
     )
 
 

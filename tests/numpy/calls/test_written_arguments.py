@@ -1,12 +1,14 @@
 """Arguments that a compiled function writes: the caller's arrays get NumPy's values, in any memory layout."""
 
 import threading
+import warnings
 from collections import namedtuple
 
 import numpy as np
 import pytest
 
 import cyxla
+from cyxla.errors import TraceError
 
 Pair = namedtuple("Pair", "first second")
 
@@ -542,3 +544,19 @@ def test_prebuilt_kernels_and_native_code_write_alike(monkeypatch):
     f.wait()
     f(x, np.ones(5))
     np.testing.assert_array_equal(x, np.full(5, 2.0))
+
+
+def _sized_by_what_it_writes(x):
+    x[0] += 1
+    return np.zeros(int(x[1]))
+
+
+def test_an_array_that_is_written_gives_no_size():
+    with pytest.raises(TraceError, match="size"):
+        cyxla.jit(_sized_by_what_it_writes, fallback="error")(np.array([1, 2, 3]))
+    compiled = cyxla.jit(_sized_by_what_it_writes, fallback="numpy")
+    for _ in range(2):
+        x = np.array([1, 2, 3])
+        with warnings.catch_warnings(action="ignore"):
+            np.testing.assert_array_equal(compiled(x), np.zeros(2), strict=True)
+        np.testing.assert_array_equal(x, [2, 2, 3])

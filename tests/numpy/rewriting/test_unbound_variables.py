@@ -121,7 +121,15 @@ def index_of_an_inner_loop(x):
     return total
 
 
+def handed_on_alone(x):
+    for i in range(int(x[0]) % 7):
+        x[i] += 1
+    last = i  # noqa: F841 - Python reads the variable here
+    return x
+
+
 FUNCTIONS = [
+    handed_on_alone,
     index_of_an_inner_loop,
     last_above,
     array_at_first_above,
@@ -153,7 +161,7 @@ def test_results_and_errors_are_pythons(function, platform):
     compiled = cyxla.jit(function, platform=platform)
     for first in FIRST:
         x = np.linspace(first, first / 2, 40)
-        np.testing.assert_array_equal(_outcome(compiled, x), _outcome(function, x), err_msg=f"{first}")
+        np.testing.assert_array_equal(_outcome(compiled, x.copy()), _outcome(function, x.copy()), err_msg=f"{first}")
 
 
 def test_the_table_has_both_outcomes():

@@ -275,7 +275,11 @@ class Jitted(Dispatcher, Generic[P, R]):
         return result if out is None else map_leaves(_write_output, out, result)
 
     def _compiled_call(self, binding: Binding, args: tuple[Any, ...]) -> tuple[Call, AnyEntry]:
-        """Read the arguments of a call, and compile; numbers whose values the function needs become static."""
+        """Read the arguments of a call, and compile; numbers whose values the function needs become static.
+
+        The function may write to an array that became static and cannot be written: it is refused for what needed it.
+        """
+        refusal: OpError | None = None
         while True:
             try:
                 call = read_arguments(binding, args, needed=self._needed)
@@ -286,6 +290,11 @@ class Jitted(Dispatcher, Generic[P, R]):
             except (DTypeError, TraceError, UnimplementedError) as error:
                 if not self._becomes_static(call, getattr(error, "needed", None)):
                     return call, self._plain_entry(call, error)
+                refusal = error
+            except ValueError as error:
+                if refusal is None or "read-only" not in str(error):
+                    raise
+                return call, self._plain_entry(call, refusal)
 
     def _becomes_static(self, call: Call, needed: Any) -> bool:
         """Make the numbers static that determine a value which Python needs; return False if that is impossible."""

@@ -16,7 +16,7 @@ from cyxla.errors import OpError, TraceError, UnimplementedError
 from cyxla.numpy.rewriting.known_branch import KnownBranch
 from cyxla.numpy.rewriting.known_conditions import is_static, needs_value
 from cyxla.numpy.rewriting.loops import iterables
-from cyxla.numpy.rewriting.parts.unbound import Unbound
+from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound
 from cyxla.numpy.rewriting.python_functions.choices import truth
 from cyxla.numpy.rewriting.python_functions.classes import SUBSTITUTES_IN_SCOPE
 from cyxla.numpy.rewriting.python_functions.impure import refuse_method
@@ -79,6 +79,15 @@ class Hooks:
     def unbound(name: str) -> Unbound:
         """Return the value of a variable that has none."""
         return Unbound(name)
+
+    @staticmethod
+    def bound(value: Any) -> Any:
+        """Return the value of a variable; raise, or make the runs fail, where it has none."""
+        if isinstance(value, Unbound):
+            value.fail()
+        if isinstance(value, PossiblyUnbound):
+            value.require_bound()
+        return value
 
     @staticmethod
     def returned(flag: Any, value: Any) -> Any:

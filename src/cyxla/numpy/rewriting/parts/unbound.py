@@ -75,7 +75,7 @@ class PossiblyUnbound(TracedArray):
     @property
     def op(self) -> XlaOp:
         """Value; its use makes runs fail in which there is none."""
-        self._check()
+        self.require_bound()
         return self.unchecked_op
 
     @property
@@ -83,7 +83,8 @@ class PossiblyUnbound(TracedArray):
         """Value, for branches and loops that hand the variable over."""
         return super().op
 
-    def _check(self) -> None:
+    def require_bound(self) -> None:
+        """Make runs fail in which the variable is not bound."""
         trace = require_current()
         outer: Trace | None = trace
         while outer is not None:

@@ -327,8 +327,11 @@ class Transformer(ExpressionTransformer):
     # -- statements that write to objects from outside
 
     def visit_Assign(self, node: ast.Assign) -> Any:
-        """Transform an assignment."""
-        node.value = self._grown_lists(node.targets, cast(ast.expr, self.visit(node.value)))
+        """Transform an assignment; a variable that it only hands on is read here."""
+        value = cast(ast.expr, self.visit(node.value))
+        if isinstance(value, ast.Name) and self.scope.origin(value.id) is Origin.OWN:
+            value = cast(ast.expr, build.located_expr(build.hook("bound", value), value))
+        node.value = self._grown_lists(node.targets, value)
         return build.located(self._assignment(node), node)
 
     def _grown_lists(self, targets: Sequence[ast.expr], value: ast.expr) -> ast.expr:

@@ -451,3 +451,38 @@ def test_arrays_of_a_loop_take_the_places_of_others(statements):
     cyxla.jit(function)(*got)
     for one, other in zip(got, want, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def _rebound_in_no_iteration(a, k):
+    for _ in range(20, k, -1):
+        if k > 100:
+            a = a * 2.0
+    a[1] = 5.0
+
+
+def _rebound_under_a_constant(a, k):
+    while k < 40:
+        if False:
+            a = np.zeros(4)
+        k += a.size
+    a[1] = 5.0
+
+
+def _rebound_before_a_break(a, k):
+    for _ in range(20, k, -1):
+        if k > 100:
+            if a[0] == 3.0:
+                break
+            a = a * 2.0
+    a[1] += 5.0
+
+
+@pytest.mark.parametrize("function", [_rebound_in_no_iteration, _rebound_under_a_constant, _rebound_before_a_break])
+def test_writes_after_a_loop_that_never_rebinds_the_array(function, backend):
+    compiled = cyxla.jit(function, platform=backend, fallback="error")
+    for k in (2, 2, 19):
+        got, want = np.ones(4), np.ones(4)
+        compiled(got, k)
+        function(want, k)
+        np.testing.assert_array_equal(got, want)
+        assert want[1] > 1

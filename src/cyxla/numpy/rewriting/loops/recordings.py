@@ -266,14 +266,15 @@ class Recording:
             self._flags[k].op = self.part.trace.constant(False, np.dtype(bool)) if flag is None else flag
 
     def _check_identity(self, k: int, slot: Slot, array: TracedArray) -> None:
-        """Handle arrays that iterations both write in place and replace."""
+        """Handle arrays that iterations do not replace, or both write in place and replace."""
         if not is_shared_array(slot.parameter):
             return
-        is_written = slot.parameter._op is not self.part.parameters[1 + self.slots.index(slot)]
-        if array is slot.parameter and is_written and k not in self.plan.as_value:
+        if array is not slot.parameter:
+            is_written = slot.parameter._op is not self.part.parameters[1 + self.slots.index(slot)]
+            if is_written and self.can_peel:
+                raise Peel
+        elif k not in self.plan.as_value:
             self.plan.as_object.add(k)
-        elif is_written and array is not slot.parameter and self.can_peel:
-            raise Peel
 
     def _check_kind(self, k: int, slot: Slot, array: TracedArray) -> None:
         before, after = slot.kind, array.kind

@@ -486,3 +486,21 @@ def test_writes_after_a_loop_that_never_rebinds_the_array(function, backend):
         function(want, k)
         np.testing.assert_array_equal(got, want)
         assert want[1] > 1
+
+
+@pytest.mark.parametrize("count", [18, 19, 20, 21])
+def test_arrays_that_are_exchanged_beside_a_number_that_becomes_an_array(count, backend):
+    def function(x, y, total, t):
+        for _ in range(count):
+            total += 0.25 * np.sort(total)
+            x, y = y, x
+            t = np.sin(t)
+        x[0] = t
+
+    compiled = cyxla.jit(function, platform=backend, fallback="error")
+    for _ in range(2):
+        got, want = ((np.ones(3), np.zeros(3), np.arange(1.0, 4.0), 1.0) for _ in range(2))
+        compiled(*got)
+        function(*want)
+        for g, w in zip(got, want, strict=True):
+            np.testing.assert_allclose(g, w, rtol=1e-12)

@@ -394,7 +394,7 @@ class ForLoop(Loop):
             self._start_peeling(remainder)
 
     def _peel(self) -> None:
-        self._start_peeling(1)
+        self._start_peeling(self.plan.period)  # a whole number of passes remains
 
     def _start_peeling(self, count: int) -> None:
         self._to_peel = count

@@ -139,6 +139,8 @@ class KnownArray(TracedArray):
     def resume_values(self, values: Values) -> None:
         """Become known again with the values from before, when what was traced since is given up."""
         self._values = values
+        if self._recreate is None:
+            self._view = None  # of the array that it shared its memory with since
 
     def become_traced(self) -> None:
         """Become a traced array, with all arrays that share the memory, as a write of a traced value makes it."""

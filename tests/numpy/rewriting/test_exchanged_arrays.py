@@ -1,0 +1,25 @@
+"""Arrays that branches exchange under traced conditions, after arrays of known values."""
+
+import numpy as np
+import pytest
+
+import cyxla
+from cyxla.errors import TraceError
+
+
+def exchanged_with_known_values(x, k):
+    made = np.zeros(4)
+    for _ in range(k, -1, -1):
+        for _ in range(20, k, -1):
+            if x.max() > k:
+                made[2] -= 0.125
+            else:
+                made, x = x, made
+        while x[1] > -0.25:
+            x[1] -= 1.0
+    return made[0]
+
+
+def test_exchanges_by_a_condition_are_refused_by_name(backend):
+    with pytest.raises(TraceError, match="made is another array"):
+        cyxla.jit(exchanged_with_known_values, platform=backend, fallback="error")(np.ones(4), 1)

@@ -596,3 +596,18 @@ def test_python_integers_out_of_range_of_the_dtype(function, value):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy warns of imaginary parts that are dropped
         check(function(value), np.zeros((3, 3), np.int8))
+
+
+def _index_that_a_branch_makes_a_float(x, k):
+    total, count = 0.0, 0
+    while count < 20:
+        total += x[k]
+        if total > 1e9:
+            k += 0.5
+        count += 1
+    return total
+
+
+def test_an_index_that_may_be_a_float_is_refused():
+    with pytest.raises(TraceError, match="a float, or by the values an int"):
+        cyxla.jit(_index_that_a_branch_makes_a_float, fallback="error")(np.ones(4), 1)

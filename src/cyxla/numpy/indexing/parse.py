@@ -189,6 +189,8 @@ def convert_item(item: Any) -> Any:
 def _check_index_type(array: Any) -> Any:
     """Check the dtype of an index array; NumPy reads uint64 as int64, so that 2^64 - 1 is the last element."""
     if array.dtype.kind not in "iub":
+        if isinstance(array, TracedArray) and array.weak is float:  # which other iterations may make of an int
+            raise TraceError("an index is a float, or by the values an int", where=_trace.user_line())
         raise _error("arrays used as indices must be of integer (or boolean) type")
     return array.astype(np.int64) if array.dtype == np.uint64 and array.ndim else array
 

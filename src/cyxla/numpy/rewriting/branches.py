@@ -176,6 +176,7 @@ class _Side:
         self.values = [
             _Value(v, part, is_variable=not name.startswith(HOOKS)) for name, v in zip(names, state, strict=True)
         ]
+        objects.require_same_hidden()
         self.objects = objects.changed()
         self.items = {
             (key, k): _Value(v, part)

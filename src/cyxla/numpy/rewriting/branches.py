@@ -11,7 +11,6 @@ import numpy as np
 from cyxla.errors import InternalError, TraceError, UnimplementedError, UnknownError
 from cyxla.numpy.control.carry import agreed_kind, array_text
 from cyxla.numpy.control.lower_cond import emit_conditional
-from cyxla.numpy.rewriting.build import HOOKS
 from cyxla.numpy.rewriting.jumps import VALUE
 from cyxla.numpy.rewriting.parts import Leaves, Part
 from cyxla.numpy.rewriting.python_functions.choices import truth
@@ -35,6 +34,7 @@ from cyxla.numpy.tracing.handlers import is_in_try_block
 from cyxla.numpy.tracing.promotion import Kind, dtype_of
 from cyxla.numpy.tracing.trace import current, require_current, resumed, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.user_frames import HOOKS
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

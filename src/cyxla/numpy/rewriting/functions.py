@@ -10,7 +10,6 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from cyxla.forking import new_lock
-from cyxla.numpy.rewriting.build import HOOKS
 from cyxla.numpy.rewriting.hooks import Hooks
 from cyxla.numpy.rewriting.names import Names
 from cyxla.numpy.rewriting.plain_code import is_plain
@@ -21,6 +20,7 @@ from cyxla.numpy.state.names import guard_names
 from cyxla.numpy.state.scope import Scope, outside_values
 from cyxla.numpy.state.snapshot import Snapshot
 from cyxla.numpy.tracing.hooks import hooks
+from cyxla.numpy.tracing.user_frames import HOOKS
 
 _rewritten: WeakKeyDictionary[FunctionType, FunctionType] = WeakKeyDictionary()
 _without_source: WeakSet[FunctionType] = WeakSet()

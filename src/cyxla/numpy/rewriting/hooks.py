@@ -185,6 +185,13 @@ class Hooks:
         """Return a new list to which loops append."""
         return StackedList.of(values) if type(values) is list else values
 
+    @staticmethod
+    def addend(value: Any) -> Any:
+        """Return `b` of ``a += b``: if its class has an addition of its own, Python makes a new list."""
+        if isinstance(value, StackedList) and not value.is_sized:
+            return list(value)
+        return value
+
     # -- expressions
 
     @staticmethod

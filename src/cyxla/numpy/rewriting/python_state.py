@@ -28,7 +28,6 @@ from types import (
 from typing import Any, Final
 
 from cyxla.errors import TraceError
-from cyxla.numpy.rewriting.build import HOOKS
 from cyxla.numpy.rewriting.hidden_state import HiddenState, hidden_state_of, slots_of
 from cyxla.numpy.state.effects import Effect
 from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
@@ -37,6 +36,7 @@ from cyxla.numpy.state.scope import outside_values
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.trace import PlainRunError, is_internal, plain_run, user_line
 from cyxla.numpy.tracing.traced_array import LazyList
+from cyxla.numpy.tracing.user_frames import HOOKS
 
 _MOST_OBJECTS: Final = 10_000
 _CONTAINERS: Final = (list, dict, set, deque)

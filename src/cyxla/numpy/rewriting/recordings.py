@@ -8,7 +8,6 @@ from typing import Any, NoReturn
 import numpy as np
 
 from cyxla.numpy.control.carry import agreed_kind, array_text
-from cyxla.numpy.rewriting.build import HOOKS
 from cyxla.numpy.rewriting.parts import Leaves, Part, like
 from cyxla.numpy.rewriting.plans import Learned, Peel, Plan, Repeat, Unsuitable, Variables, is_shared_array
 from cyxla.numpy.rewriting.sharing import possible_arrays, refuse_sharing, refuse_use
@@ -17,6 +16,7 @@ from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.promotion import Kind, dtype_of, same_kind
 from cyxla.numpy.tracing.trace import require_current, resumed
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.user_frames import HOOKS
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.records import dataclass
 from cyxla.types import ElementType, Shape

@@ -13,13 +13,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from cyxla.errors import DTypeError, UnimplementedError
+from cyxla.errors import DTypeError, TraceError, UnimplementedError
 from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.promotion import Dtype
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS, full_name
 from cyxla.numpy.tracing.trace import user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, note_text, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.types import from_numpy
 
@@ -130,7 +130,12 @@ class DeferredArray(np.lib.mixins.NDArrayOperatorsMixin):
             raise AttributeError(name)
         return self._refuse()
 
+    def refused_text(self, where: str) -> TraceError:
+        """Return the error of an operation that needs the values as a text."""
+        return TraceError(f"NumPy computes this {self.function.__name__} after each run: it has no text", where=where)
+
     def __repr__(self) -> str:
+        note_text(self)
         return f"DeferredArray({self._dtype or '?'}{'[?]' if self._shape is None else list(self._shape)})"
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from cyxla.errors import TraceError
-from cyxla.numpy.tracing.containers import LEAF, LIST, Kind, Tree, flatten, register_kind
+from cyxla.numpy.tracing.containers import LEAF, LIST, Kind, Tree, complete_lists, flatten, register_kind
 from cyxla.numpy.tracing.trace import require_current, resumed, user_line
 from cyxla.numpy.tracing.traced_array import LazyList, TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
@@ -211,6 +211,7 @@ def _materializing(name: str) -> Callable[..., Any]:
 
     def method(self: StackedList, *args: Any, **kwargs: Any) -> Any:
         self.materialize()
+        complete_lists(args)
         return original(self, *args, **kwargs)
 
     method.__name__ = name

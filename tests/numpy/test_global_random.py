@@ -164,3 +164,27 @@ def test_gradients():
     np.testing.assert_array_equal(cyxla.grad(loss)(np.ones(100)), expected)
     with pytest.raises(UnimplementedError, match="no derivative with respect to its arguments"):
         cyxla.grad(lambda loc: np.random.normal(loc, 1).sum())(np.ones(100))
+
+
+SIZES = {
+    "rand": lambda n, p: np.random.rand(n, n),
+    "ranf, sample": lambda n, p: (np.random.ranf(n), np.random.sample((n, 2))),
+    "randint": lambda n, p: (np.random.randint(10, size=n), np.random.randint(2, n, 3), np.random.randint(n)),
+    "choice": lambda n, p: (np.random.choice(n, 3), np.random.choice(5, n), np.random.choice(n)),
+    "permutation": lambda n, p: np.random.permutation(n),
+    "distributions": lambda n, p: (np.random.binomial(7, p, n), np.random.normal(p, 1.0, n), np.random.poisson(n, n)),
+    "vectors": lambda n, p: (np.random.multinomial(n, [0.2, 0.8]), np.random.dirichlet([1, 2, 3], n)),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_among_the_arguments(name):
+    plain, function = SIZES[name], cyxla.jit(SIZES[name])
+    for n, p in ((5, 0.3), (5, 0.4), (7, 0.3)):
+        got, expected = [], []
+        for call, results in ((function, got), (plain, expected)):
+            np.random.seed(n)
+            made = call(n, p)
+            results += made if isinstance(made, tuple) else [made]
+        for one, other in zip(got, expected, strict=True):
+            np.testing.assert_array_equal(one, other)

@@ -436,6 +436,7 @@ def _patched_class(module: ModuleType) -> type[ModuleType]:
 
 
 _OF_STATE = ("seed", "get_state", "set_state")
+_SAMPLES = ("ranf", "sample")  # other names of `random_sample`
 
 
 @cache
@@ -444,7 +445,7 @@ def _random_functions() -> tuple[dict[str, Any], dict[str, Any]]:
     state = np.random.mtrand._rand
     names = [n for n in dir(np.random) if getattr(getattr(np.random, n), "__self__", None) is state]
     functions = {n: getattr(np.random, n) for n in names}
-    functions.update((n, getattr(np.random, n)) for n in ("default_rng", *_OF_STATE))
+    functions.update((n, getattr(np.random, n)) for n in ("default_rng", *_OF_STATE, *_SAMPLES))
     return {name: CallableProxy(function, _draw_globally(function)) for name, function in functions.items()}, functions
 
 
@@ -464,6 +465,6 @@ def _draw_globally(original: Callable[..., Any]) -> Callable[..., Any]:
             )  # fmt: skip
         from cyxla.numpy.custom_calls.global_random import draw
 
-        return draw(original, args, kwargs)
+        return draw(np.random.random_sample if original.__name__ in _SAMPLES else original, args, kwargs)
 
     return substitute

@@ -1,6 +1,9 @@
 """Random numbers of NumPy's global state: runs draw, and leave the state, as the plain function does."""
 # ruff: noqa: NPY002 - programs as users write them
 
+import random
+import warnings
+
 import numpy as np
 import pytest
 
@@ -164,6 +167,41 @@ def test_gradients():
     np.testing.assert_array_equal(cyxla.grad(loss)(np.ones(100)), expected)
     with pytest.raises(UnimplementedError, match="no derivative with respect to its arguments"):
         cyxla.grad(lambda loc: np.random.normal(loc, 1).sum())(np.ones(100))
+
+
+rand, shuffle, ranf = np.random.rand, np.random.shuffle, np.random.ranf  # as `from numpy.random import ..` binds them
+
+
+def shuffled(x):
+    shuffle(x)
+    return x
+
+
+NAMED = {
+    "global": (lambda x: rand(3) + x, ""),
+    "another name": (lambda x: ranf(3) + x, ""),
+    "default": (lambda x, draw=np.random.rand: draw(3) + x, ""),
+    "shuffle": (shuffled, ""),
+    "map": (lambda x: sum(map(rand, [3, 3])) + x, "are drawn while it is traced"),
+    "map of Python's": (lambda x: sum(map(random.uniform, [1, 2], [3, 3])) + x, "are drawn while it is traced"),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_functions_by_their_own_names(name, monkeypatch):
+    monkeypatch.delenv("CYXLA_FALLBACK")
+    plain, reason = NAMED[name]
+    function, results = cyxla.jit(plain), []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for call in (function, plain):
+            np.random.seed(3)
+            random.seed(3)
+            results.append([call(np.arange(3.0)) for _ in range(3)])
+    np.testing.assert_array_equal(*results)
+    reasons = [str(w.message) for w in caught]
+    assert bool(reasons) == bool(reason), reasons
+    assert all(reason in r for r in reasons)
 
 
 SIZES = {

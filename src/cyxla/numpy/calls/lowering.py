@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +18,8 @@ from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, Adapter
 from cyxla.numpy.calls.argument_changes import ArgumentChange, ArgumentContainers
 from cyxla.numpy.calls.constant_results import constant_result
 from cyxla.numpy.calls.deferred_results import deferred_result
+from cyxla.numpy.custom_calls.global_random import drawing_in_runs_alone, forget_state
+from cyxla.numpy.rewriting.python_state import traced_parts
 from cyxla.numpy.rewriting.unbound import Unbound
 from cyxla.numpy.state.effects import Effect
 from cyxla.numpy.state.guards import Guards
@@ -336,8 +339,6 @@ def _lower(
     spectra = real_if_zero(arrays) if keep_order else ()
     module = trace.module(root)
     if trace.program.draws and failure is None:
-        from cyxla.numpy.custom_calls.global_random import forget_state
-
         forget_state(module)
     return Lowered(
         module, trace.program, tree, failure is not None, rank0, tuple(input_axes), tuple(layouts), spectra,
@@ -352,7 +353,8 @@ def _run(
     """Run a function on traced arguments."""
     raised = trace.program.raised
     try:
-        result = call()
+        with drawing_in_runs_alone():
+            result = call()
         if raised:  # an error that the function has caught, with consequences of its own
             raise raised[0]
         if trace.program.window_sizes and outside is not None:
@@ -477,13 +479,27 @@ def _mark(value: Any, numbers: Mapping[int, int], from_outside: Callable[[Any], 
             "the function stores or returns the class of a traced value, which code without source has read",
             hint="read it by type(x) in a function that is defined in a file, and whose source is rewritten",
         )
-    kind = None if isinstance(value, STATIC_TYPES) else kind_of(value)
+    if isinstance(value, STATIC_TYPES):
+        _require_known_parts(value)
+        return value
+    kind = kind_of(value)
     if kind is None or kind is SIZED:
         return value
     parts = kind.parts(value)
     marked = [_mark(part, numbers, from_outside) for part in parts]
     is_same = all(m is p for m, p in zip(marked, parts, strict=True))
     return value if is_same else kind.build(kind.key(value), marked)
+
+
+def _require_known_parts(value: Any) -> None:
+    """Require that a result that is passed through, such as a slice or a function, holds no traced value."""
+    for part in traced_parts(value):
+        if isinstance(value, slice) and isinstance(part, TracedArray):
+            operator.index(part)  # raises the error of a size that is traced
+        raise TraceError(
+            f"a result is a {type(value).__name__} that holds a traced value",
+            hint="return arrays, numbers, and containers of them",
+        )
 
 
 def _shared(

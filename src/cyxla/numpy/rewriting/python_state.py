@@ -34,8 +34,9 @@ from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
 from cyxla.numpy.state.outside import OutsideValues
 from cyxla.numpy.state.scope import outside_values
 from cyxla.numpy.tracing.known_array import KnownArray
+from cyxla.numpy.tracing.sized_array import SizedArray
 from cyxla.numpy.tracing.trace import PlainRunError, is_internal, plain_run, user_line
-from cyxla.numpy.tracing.traced_array import LazyList
+from cyxla.numpy.tracing.traced_array import LazyList, TracedArray
 from cyxla.numpy.tracing.user_frames import HOOKS
 
 _MOST_OBJECTS: Final = 10_000
@@ -231,6 +232,25 @@ def _parts(value: Any) -> Iterable[Any] | None:
         return _members(value) if "<locals>" in value.__qualname__ else ()
     finder = _PARTS.get(type(value))
     return None if finder is None else finder(value)
+
+
+def traced_parts(value: Any) -> Iterator[Any]:
+    """Yield the traced values that a function, a bound method or a slice leads to."""
+    pending, passed = [value], dict[int, Any]()
+    while pending and len(passed) < _MOST_OBJECTS:
+        value = pending.pop()
+        if id(value) in passed or isinstance(value, _SKIPPED):
+            continue
+        passed[id(value)] = value
+        if isinstance(value, (TracedArray, SizedArray)):
+            yield value
+        elif isinstance(value, slice):
+            pending += [value.start, value.stop, value.step]
+        elif (parts := _parts(value)) is not None:
+            pending.extend(parts)
+        elif _is_watched(value, None):
+            contents = contents_of(value)
+            pending.extend(contents.values() if isinstance(contents, dict) else contents)
 
 
 def _members(kind: type) -> list[Any]:

@@ -435,17 +435,12 @@ def _patched_class(module: ModuleType) -> type[ModuleType]:
 # -- random numbers from NumPy's global state, which runs draw
 
 
-_OF_STATE = ("seed", "get_state", "set_state")
-_SAMPLES = ("ranf", "sample")  # other names of `random_sample`
-
-
 @cache
 def _random_functions() -> tuple[dict[str, Any], dict[str, Any]]:
     """Return substitutes and originals of the functions of ``np.random`` that use the global state."""
-    state = np.random.mtrand._rand
-    names = [n for n in dir(np.random) if getattr(getattr(np.random, n), "__self__", None) is state]
-    functions = {n: getattr(np.random, n) for n in names}
-    functions.update((n, getattr(np.random, n)) for n in ("default_rng", *_OF_STATE, *_SAMPLES))
+    from cyxla.numpy.custom_calls.global_random import functions_of_global_state
+
+    functions = {**functions_of_global_state(), "default_rng": np.random.default_rng}
     return {name: CallableProxy(function, _draw_globally(function)) for name, function in functions.items()}, functions
 
 
@@ -465,6 +460,6 @@ def _draw_globally(original: Callable[..., Any]) -> Callable[..., Any]:
             )  # fmt: skip
         from cyxla.numpy.custom_calls.global_random import draw
 
-        return draw(np.random.random_sample if original.__name__ in _SAMPLES else original, args, kwargs)
+        return draw(original, args, kwargs)
 
     return substitute

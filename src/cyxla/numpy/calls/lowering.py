@@ -18,7 +18,6 @@ from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, Adapter
 from cyxla.numpy.calls.argument_changes import ArgumentChange, ArgumentContainers
 from cyxla.numpy.calls.constant_results import constant_result
 from cyxla.numpy.calls.deferred_results import deferred_result
-from cyxla.numpy.custom_calls.global_random import drawing_in_runs_alone, forget_state
 from cyxla.numpy.rewriting.python_state import traced_parts
 from cyxla.numpy.rewriting.unbound import Unbound
 from cyxla.numpy.state.effects import Effect
@@ -33,6 +32,7 @@ from cyxla.numpy.tracing.eigenvalue_results import real_if_zero
 from cyxla.numpy.tracing.memory_layout import dense
 from cyxla.numpy.tracing.needed_values import NeededValue
 from cyxla.numpy.tracing.promotion import Dtype, Kind, dtype_of
+from cyxla.numpy.tracing.random_state import drawing_in_runs_alone
 from cyxla.numpy.tracing.result_layout import ROW_MAJOR_RESULT, Layout, inverse, layout_of
 from cyxla.numpy.tracing.sized_array import SIZED, SizedArray, contains_sized, size_array
 from cyxla.numpy.tracing.trace import Program, Trace, tracing
@@ -339,6 +339,8 @@ def _lower(
     spectra = real_if_zero(arrays) if keep_order else ()
     module = trace.module(root)
     if trace.program.draws and failure is None:
+        from cyxla.numpy.custom_calls.global_random import forget_state
+
         forget_state(module)
     return Lowered(
         module, trace.program, tree, failure is not None, rank0, tuple(input_axes), tuple(layouts), spectra,

@@ -3,9 +3,7 @@
 # ruff: noqa: NPY002 - the functions of the global state are what this is for
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import cache, lru_cache
 from operator import index
 from typing import Any, Final
@@ -15,6 +13,7 @@ import numpy as np
 from cyxla.errors import InvalidArgumentError, UnimplementedError
 from cyxla.numpy.custom_calls.registration import ArraySpec, CustomCall, custom_call
 from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.random_state import SAMPLES
 from cyxla.numpy.tracing.trace import PlainRunError, Trace, plain_run, require_current, resumed, user_line
 from cyxla.numpy.tracing.traced_array import TracedArray, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
@@ -25,53 +24,9 @@ from cyxla.xla.hlo.typed_attributes import read_attributes
 MOST_SMALL_DRAWS: Final = 16  # calls of NumPy for a few numbers each, which cost more than the numbers
 _SMALL: Final = 64  # numbers
 _NOT_DRAWN: Final = ("bytes", "get_state", "set_state")  # whose results are no arrays
-_OF_STATE: Final = ("seed", "get_state", "set_state")
-_SAMPLES: Final = ("ranf", "sample")  # other names of `random_sample`
 _TARGET: Final = "numpy.random"
 _REMEMBER: Final = "remember"
 _state_before: list[Any] = []  # of the run that began last
-
-
-def functions_of_global_state() -> dict[str, Callable[..., Any]]:
-    """Return the functions of `numpy.random` that use the global state, by name."""
-    state = np.random.mtrand._rand
-    names = [n for n in dir(np.random) if getattr(getattr(np.random, n), "__self__", None) is state]
-    return {name: getattr(np.random, name) for name in (*names, *_OF_STATE, *_SAMPLES)}
-
-
-@contextmanager
-def drawing_in_runs_alone() -> Iterator[None]:
-    """Refuse a function that draws from a global state while it is traced, of NumPy or of Python, and restore it.
-
-    Code that is not rewritten calls the functions themselves, as `map` does with those that it gets.
-
-    Raises
-    ------
-    PlainRunError
-        Numbers were drawn.
-    """
-    before = np.random.get_state(), random.getstate()
-    try:
-        yield
-    finally:
-        has_drawn = _restore(*before)
-    if has_drawn:
-        raise plain_run(
-            "random numbers of a global state are drawn while it is traced",
-            "pass a generator, np.random.default_rng(seed), as an argument, or use cyxla.random",
-        )
-
-
-def _restore(of_numpy: Any, of_python: Any) -> bool:
-    """Restore the global states; return True if one has changed."""
-    now = np.random.get_state()
-    is_same = all(np.array_equal(a, b) for a, b in zip(now, of_numpy, strict=True))
-    if not is_same:
-        np.random.set_state(of_numpy)
-    if random.getstate() == of_python:
-        return not is_same
-    random.setstate(of_python)
-    return True
 
 
 def restore_state() -> None:
@@ -98,7 +53,7 @@ def draw(original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     UnimplementedError
         The result is no array, or many small ones would be drawn.
     """
-    name = "random_sample" if original.__name__ in _SAMPLES else original.__name__
+    name = "random_sample" if original.__name__ in SAMPLES else original.__name__
     if name in _NOT_DRAWN:
         raise _refusal(name, "its result is no array")
     if name == "seed":

@@ -35,6 +35,7 @@ from cyxla.numpy.substitutes.ufuncs_of_lists import UfuncOfLists
 from cyxla.numpy.tracing.function_calls import call_function
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.known_array import KnownArray
+from cyxla.numpy.tracing.random_state import functions_of_global_state
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS
 from cyxla.numpy.tracing.sized_array import SizedArray
 from cyxla.numpy.tracing.stacked_list import StackedList
@@ -438,8 +439,6 @@ def _patched_class(module: ModuleType) -> type[ModuleType]:
 @cache
 def _random_functions() -> tuple[dict[str, Any], dict[str, Any]]:
     """Return substitutes and originals of the functions of ``np.random`` that use the global state."""
-    from cyxla.numpy.custom_calls.global_random import functions_of_global_state
-
     functions = {**functions_of_global_state(), "default_rng": np.random.default_rng}
     return {name: CallableProxy(function, _draw_globally(function)) for name, function in functions.items()}, functions
 

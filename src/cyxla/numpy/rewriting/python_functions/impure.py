@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, Final, NoReturn
 
-from cyxla.numpy.custom_calls.global_random import draw, functions_of_global_state
+from cyxla.numpy.tracing.random_state import functions_of_global_state
 from cyxla.numpy.tracing.trace import current, plain_run
 
 _RANDOM_HINT: Final = "pass a generator, np.random.default_rng(seed), as an argument, or use cyxla.random"
@@ -79,7 +79,11 @@ def _drawn(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that draws random numbers of NumPy's global state in each run."""
 
     def substitute(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **kwargs) if current() is None else draw(function, args, kwargs)
+        if current() is None:
+            return function(*args, **kwargs)
+        from cyxla.numpy.custom_calls.global_random import draw
+
+        return draw(function, args, kwargs)
 
     return substitute
 

@@ -83,7 +83,9 @@ class ExpressionTransformer(ast.NodeTransformer):
         return root.id in self._outer or self.scope.origin(root.id) is Origin.OBJECT
 
     def _module_root(self, node: ast.expr) -> str | None:
-        root = root_of(node)
+        root = node
+        while isinstance(root, ast.Attribute):
+            root = root.value
         is_module = isinstance(root, ast.Name) and self.scope.origin(root.id) is Origin.MODULE
         return cast(ast.Name, root).id if is_module else None
 

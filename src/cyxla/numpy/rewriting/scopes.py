@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Iterator
 from enum import Enum, auto
 from functools import partial
@@ -75,10 +76,18 @@ def _contents(cell: Any) -> Iterator[Any]:
 def origin_of(value: Any, package: str) -> Origin:
     """Return the kind of a value from outside."""
     if isinstance(value, ModuleType):
-        return Origin.MODULE
+        return Origin.MODULE if is_library(value) else Origin.OBJECT
     if is_called(value, package):
         return Origin.CALLED
     return Origin.PLAIN if callable(value) and not holds_state(value, package) else Origin.OBJECT
+
+
+def is_library(module: ModuleType) -> bool:
+    """Return True for a module that is not one of the user's program."""
+    file = getattr(module, "__file__", None) or ""
+    if module.__name__.partition(".")[0] in sys.stdlib_module_names:
+        return True
+    return file.startswith(_LIBRARIES) or is_internal(file)
 
 
 def holds_state(value: Any, package: str) -> bool:

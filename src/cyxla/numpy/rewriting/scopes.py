@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import sys
 from collections.abc import Iterator
 from enum import Enum, auto
@@ -110,7 +111,17 @@ def is_called(value: Any, package: str) -> bool:
             return True
     except TypeError:  # not hashable
         return False
-    return is_user_function(value, package) or (isinstance(value, type) and _has_own_methods(value))
+    return (
+        is_user_function(value, package) or is_generic(value) or (isinstance(value, type) and _has_own_methods(value))
+    )
+
+
+def is_generic(value: Any) -> bool:
+    """Return True for a function, or a bound method, that `functools.singledispatch` or its like for methods makes."""
+    if not isinstance(value, FunctionType):
+        return False
+    code = value.__code__
+    return code.co_filename == functools.__file__ and ("dispatch" in code.co_freevars or code.co_name == "_method")
 
 
 def _has_own_methods(kind: type) -> bool:

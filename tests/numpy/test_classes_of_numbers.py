@@ -1,5 +1,6 @@
 """Numbers of classes derived from Python's, and functions that are chosen by the class of a value."""
 
+import copy
 import enum
 import functools
 
@@ -63,6 +64,7 @@ EXPRESSIONS = {
     "comparisons": lambda n, f, x: (n < Level.HIGH, n == Level.LOW, n >= Count(3), f > Level.HIGH),
     "powers": lambda n, f, x: (n ** Count(2), f ** Ratio(0.5)),
     "arrays": lambda n, f, x: (x * Ratio(2), x + Level.HIGH, x.astype("f4") * Ratio(2), x.astype("u1") + Count(1)),
+    "copies": lambda n, f, x: (copy.copy(n), copy.deepcopy([f])[0], copy.copy(n > 2), copy.copy(x[0]), copy.copy(x)),
     "generic functions": lambda n, f, x: (size(f), size(x), size("a"), functools.reduce(max, [size(f), 2.0])),
     "generic methods": lambda n, f, x: (Sizes().size(n), Sizes().size(f), Sizes().size("a")),
 }  # fmt: skip

@@ -97,3 +97,17 @@ def test_lists(function):
         assert np.array_equal(w, others)
         pairs = zip(got, expected, strict=True) if isinstance(expected, tuple) else [(got, expected)]
         assert all(np.array_equal(a, b) for a, b in pairs)
+
+
+def test_loop_while_a_list_of_run_time_length_has_elements():
+    def last(x, limit):
+        pending = [x[0]]
+        while pending:
+            value = pending.pop()
+            if value < limit:
+                pending.append(value + 1)
+        return value
+
+    function = cyxla.jit(last, fallback="error")
+    with pytest.raises(cyxla.errors.OpError, match="loop"):  # not an internal error
+        function(X, 3)

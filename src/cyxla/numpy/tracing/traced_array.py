@@ -402,10 +402,10 @@ class TracedArray:
         self._raise_no_value("be searched by `in`", "use np.any(x == value)")
 
     def __copy__(self) -> Any:
-        return self.copy()
+        return self if self.weak is not None or self.rank0 is not Rank0.ARRAY else self.copy()
 
     def __deepcopy__(self, memo: Any) -> Any:
-        return self.copy()
+        return self.__copy__()
 
     def __reduce__(self) -> NoReturn:
         self._raise_no_value("be pickled", "return it from the function first")

@@ -369,7 +369,8 @@ def _run(
         ) from None
     except Exception as error:
         is_own = isinstance(error, TraceError) or isinstance(error.__cause__, TraceError)
-        cause = raised[0] if raised and not is_own else error
+        caught = [e for e in raised if getattr(e, "is_raised", True)]  # not texts, which may be those of the error
+        cause = caught[0] if caught and not is_own else error
         if isinstance(cause, TraceError):
             _name_needed_values(cause, inputs, outside)
         if cause is not error:

@@ -489,7 +489,9 @@ def note_text(value: Any, *, unless_rewritten: bool = False) -> None:
     if unless_rewritten and (is_called or HOOKS in frame.f_code.co_freevars):
         return
     if is_called or module.partition(".")[0] not in _TOOLS:
-        trace.program.raised.append(value.refused_text(_trace.user_line()))
+        error = value.refused_text(_trace.user_line())
+        error.is_raised = False
+        trace.program.raised.append(error)
 
 
 def _has_own_ufuncs(value: Any) -> bool:

@@ -42,7 +42,7 @@ from cyxla.numpy.tracing.user_frames import HOOKS
 _MOST_OBJECTS: Final = 10_000
 _CONTAINERS: Final = (list, dict, set, deque)
 _WATCHED: Final = (*_CONTAINERS, CellType, SimpleNamespace, BaseException)
-_SKIPPED: Final = (ModuleType, str, bytes, int, float, complex)
+_SKIPPED: Final = (TracedArray, ModuleType, str, bytes, int, float, complex)
 _VIEWS: Final[tuple[type, ...]] = (type({}.keys()), type({}.values()), type({}.items()))
 _PLAIN: Final = frozenset({str, bytes, bool, int, float, complex, type(None)})  # types of elements that hold nothing
 _ABSENT: Final = object()
@@ -239,12 +239,14 @@ def traced_parts(value: Any) -> Iterator[Any]:
     pending, passed = [value], dict[int, Any]()
     while pending and len(passed) < _MOST_OBJECTS:
         value = pending.pop()
+        if isinstance(value, (TracedArray, SizedArray)):
+            yield value
         if id(value) in passed or isinstance(value, _SKIPPED):
             continue
         passed[id(value)] = value
-        if isinstance(value, (TracedArray, SizedArray)):
-            yield value
-        elif isinstance(value, slice):
+        if isinstance(value, SizedArray):
+            continue
+        if isinstance(value, slice):
             pending += [value.start, value.stop, value.step]
         elif (parts := _parts(value)) is not None:
             pending.extend(parts)

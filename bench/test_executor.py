@@ -10,7 +10,7 @@ from cyxla.core.graph.graph import Graph
 from cyxla.core.runtime.session import Session
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from support.running import constant_like, while_loop
+from support.graphs.running import constant_like, while_loop
 
 LENGTH, TRIPS = 10_000, 1_000
 X = np.ones(4, np.float32)

@@ -13,7 +13,7 @@ import cyxla
 from cyxla import aot
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from support.residual_network import ResidualNetwork
+from support.hlo.residual_network import ResidualNetwork
 
 START = """
 import numpy as np

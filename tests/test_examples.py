@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import plugins
+from cyxla.tools.verbs import functions, opcodes, settings
+from support.builds import plugins
 
 import cyxla
 from cyxla.core.framework import apply_op, load_op_library
-from cyxla.tools import functions, opcodes, settings
 from cyxla.tools.main import main
 from cyxla.xla.service import register_compiler
 

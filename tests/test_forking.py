@@ -13,7 +13,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from support.running import Extension
+from support.graphs.running import Extension
 
 import cyxla
 from cyxla import forking

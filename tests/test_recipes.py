@@ -116,7 +116,7 @@ def antitranspose(node: Node) -> Cotangents:
     return [xla.antitranspose(node.g)]
 ''')],
         }, """
-from cyxla.numpy.tracing.traced_array import TracedArray, value_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, value_of
 from cyxla.xla.hlo.builder import functions as xla
 antitranspose = lambda x: TracedArray(xla.antitranspose(value_of(x)))
 x = np.arange(6.0).reshape(2, 3)
@@ -208,7 +208,7 @@ def row_norms(node: Node) -> Cotangents:
     return [xla.broadcast_in_dim(node.g, x.shape.dims, range(x.shape.rank - 1)) * xla.sign(x)]
 ''')],
         }, """
-from cyxla.numpy.tracing.traced_array import TracedArray, value_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, value_of
 from cyxla.xla.hlo.builder import functions as xla
 row_norms = lambda x: TracedArray(xla.row_norms(value_of(x)))
 x = np.linspace(-3, 4, 35).reshape(5, 7)

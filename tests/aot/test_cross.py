@@ -6,7 +6,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from support.ahead_of_time import needs_gcc, run_command, shared
+from support.builds.ahead_of_time import needs_gcc, run_command, shared
 
 from cyxla import aot
 from cyxla.aot import build

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.ahead_of_time import needs_gcc, run_command
-from support.shared_builds import build_once
+from support.builds.ahead_of_time import needs_gcc, run_command
+from support.builds.shared_builds import build_once
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "aot"
 

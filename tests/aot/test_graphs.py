@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from support.ahead_of_time import assert_same_bits, shared
-from support.saved_models import WEIGHTS, write_model
+from support.builds.ahead_of_time import assert_same_bits, shared
+from support.graphs.saved_models import WEIGHTS, write_model
 
 import cyxla
 from cyxla import aot

@@ -1,7 +1,7 @@
 """Headers: free of warnings in C99 and C++, and the C++ class with its accessors."""
 
 import pytest
-from support.ahead_of_time import LEVEL, needs_gcc, run_command
+from support.builds.ahead_of_time import LEVEL, needs_gcc, run_command
 
 import cyxla
 from cyxla import aot

@@ -3,7 +3,7 @@
 import platform
 
 import pytest
-from support.ahead_of_time import needs_gcc, run_command
+from support.builds.ahead_of_time import needs_gcc, run_command
 
 import cyxla
 from cyxla._native import _rt

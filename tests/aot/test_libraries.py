@@ -11,7 +11,7 @@ import time
 import ml_dtypes
 import numpy as np
 import pytest
-from support.ahead_of_time import LEVEL, assert_same_bits, needs_gcc, run_command, shared
+from support.builds.ahead_of_time import LEVEL, assert_same_bits, needs_gcc, run_command, shared
 
 import cyxla
 from cyxla import aot

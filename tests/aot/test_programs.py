@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from support.ahead_of_time import LEVEL, assert_same_bits, needs_gcc, run_command, shared
-from support.random_programs import random_module
+from support.builds.ahead_of_time import LEVEL, assert_same_bits, needs_gcc, run_command, shared
+from support.hlo.random_programs import random_module
 
 import cyxla
 from cyxla import aot

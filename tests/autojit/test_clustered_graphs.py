@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.clustered_graphs import SIZE, Maker
+from support.graphs.clustered_graphs import SIZE, Maker
 
 import cyxla
 from cyxla.autojit import pass_table as passes
@@ -58,7 +58,7 @@ def test_clusters_change_nothing(start):
 
 
 PRINT = """
-from support.clustered_graphs import Maker
+from support.graphs.clustered_graphs import Maker
 import numpy as np, cyxla
 from cyxla.tf2xla.xla_compiler import XlaCompiler
 compile_graph = XlaCompiler.compile_graph

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.jitting import auto, clusters, ones
+from support.graphs.jitting import auto, clusters, ones
 
 import cyxla
 from cyxla.autojit.analysis.deadness import DeadnessAnalysis

@@ -8,7 +8,7 @@ from time import sleep
 
 import numpy as np
 import pytest
-from support.jitting import auto, cache, chain, nodes_that_run, ones
+from support.graphs.jitting import auto, cache, chain, nodes_that_run, ones
 
 import cyxla
 from cyxla.autojit.flags import flags

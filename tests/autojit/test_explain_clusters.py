@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from support.jitting import auto, chain, ones
+from support.graphs.jitting import auto, chain, ones
 
 import cyxla
 from cyxla.autojit.flags import flags

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.running import Extension, constant_like, while_loop
+from support.graphs.running import Extension, constant_like, while_loop
 
 from cyxla.autojit import jit_session as front
 from cyxla.autojit.fused_ops.patterns import fusions

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.jitting import auto, cache, clusters, nodes_that_run, ones
+from support.graphs.jitting import auto, cache, clusters, nodes_that_run, ones
 
 import cyxla
 from cyxla.autojit.analysis.indivisible_groups import indivisible_groups

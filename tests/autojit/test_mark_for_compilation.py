@@ -4,7 +4,7 @@ import logging
 
 import numpy as np
 import pytest
-from support.jitting import auto, chain, clusters, nodes_that_run, ones
+from support.graphs.jitting import auto, chain, clusters, nodes_that_run, ones
 
 import cyxla
 from cyxla.autojit.analysis.op_groups import expand, members

@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from support.jitting import auto, cache, chain, clusters, nodes_that_run, ones
+from support.graphs.jitting import auto, cache, chain, clusters, nodes_that_run, ones
 
 import cyxla
 from cyxla.autojit.flags import flags

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.jitting import auto, clusters, ones
+from support.graphs.jitting import auto, clusters, ones
 
 import cyxla
 from cyxla.autojit.analysis.resource_safety import Access, access_of, incompatible_pairs, is_safe

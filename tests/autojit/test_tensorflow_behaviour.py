@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.jitting import chain, nodes_that_run, ones
+from support.graphs.jitting import chain, nodes_that_run, ones
 
 import cyxla
 from cyxla.autojit.flags import flags

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.jitting import clusters, ones
+from support.graphs.jitting import clusters, ones
 
 import cyxla
 from cyxla.core.framework.apply import apply_op

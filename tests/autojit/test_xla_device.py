@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.jitting import UNARY, cache, clusters, nodes_that_run, ones
+from support.graphs.jitting import UNARY, cache, clusters, nodes_that_run, ones
 
 import cyxla
 from cyxla.autojit.devices import Policy, get_compilation_device

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from support.random_programs import EXACT_BINARY, EXACT_UNARY
+from support.hlo.random_programs import EXACT_BINARY, EXACT_UNARY
 
 from cyxla.xla.hlo import HloModule, Instruction
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from core.graph.test_saved_model import write_model
 from core.runtime import test_hostile_graphs
-from support.graph_programs import random_graph
+from support.graphs.graph_programs import random_graph
 
 from cyxla import Session, load_graph, load_saved_model
 from cyxla.core.framework.apply import apply_op

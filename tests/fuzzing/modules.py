@@ -6,8 +6,8 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from support.module_checks import DifferentError, check
-from support.random_modules import random_module
+from support.functions.module_checks import DifferentError, check
+from support.functions.random_modules import random_module
 
 from fuzzing.kind import DifferenceError, Kind, Stage
 

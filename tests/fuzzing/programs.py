@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from support import random_bounded, random_programs
-from support.differential import arguments, flat
-from support.programs import assert_same
-from support.random_steps import random_steps
+from support.hlo import random_bounded, random_programs
+from support.hlo.differential import arguments, flat
+from support.hlo.programs import assert_same
+from support.hlo.random_steps import random_steps
 
 import cyxla
 from cyxla.errors import DeadlineExceededError, OpError, UnimplementedError

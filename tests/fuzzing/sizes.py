@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from support import sized_dims
+from support.functions import sized_dims
 
 from cyxla.errors import OpError
 from cyxla.numpy.calls import any_size

@@ -6,7 +6,7 @@ import random
 import re
 
 import numpy as np
-from support import random_steps
+from support.hlo import random_steps
 
 import cyxla
 from cyxla.errors import OpError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.plugins import compile_strictly
+from support.builds.plugins import compile_strictly
 
 import cyxla
 

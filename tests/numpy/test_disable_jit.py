@@ -4,9 +4,9 @@ import threading
 
 import numpy as np
 import pytest
+from cyxla.numpy.tracing.arrays.traced_array import is_traced
 
 import cyxla
-from cyxla.numpy.tracing.traced_array import is_traced
 
 X = np.arange(4.0)
 TRACED = "traced"

@@ -5,7 +5,7 @@ import zlib
 import numpy as np
 import pytest
 import scipy.special
-from support.function_rows import SUBJECTS, outcome, rows
+from support.functions.function_rows import SUBJECTS, outcome, rows
 from support.numerical import slope
 
 import cyxla

@@ -4,7 +4,7 @@ import zlib
 
 import numpy as np
 import pytest
-from support.function_rows import SUBJECTS, check, rows
+from support.functions.function_rows import SUBJECTS, check, rows
 
 
 def shares(row):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cyxla.numpy.tracing.arrays.traced_array import traced, value_of
 from support.numerical import slope
 
 from cyxla.errors import UnimplementedError
@@ -9,7 +10,6 @@ from cyxla.numpy import jit
 from cyxla.numpy.gradient import grad
 from cyxla.numpy.gradient.table import find
 from cyxla.numpy.tracing.trace import require_current
-from cyxla.numpy.tracing.traced_array import traced, value_of
 from cyxla.types import Shape
 from cyxla.xla.hlo.attributes import ConvDims
 from cyxla.xla.hlo.builder import XlaBuilder, XlaOp, scalar_computation

@@ -4,7 +4,7 @@ import zlib
 
 import numpy as np
 import pytest
-from support.function_rows import SUBJECTS, outcome, rows
+from support.functions.function_rows import SUBJECTS, outcome, rows
 
 from cyxla.numpy import jit
 from cyxla.numpy.gradient import value_and_grad

@@ -9,10 +9,10 @@ import traceback
 
 import numpy as np
 import pytest
+from cyxla.numpy.tracing.user_program.user_frames import trim_traceback
 
 import cyxla
 from cyxla.errors import InternalError, TraceError
-from cyxla.numpy.tracing.user_frames import trim_traceback
 
 HEAD = "import numpy as np, cyxla\njit = cyxla.jit(platform='interpreter')\n"
 

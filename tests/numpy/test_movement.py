@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from support.function_rows import alike, outcome, rows
+from support.functions.function_rows import alike, outcome, rows
 
 import cyxla
 from cyxla.errors import UnimplementedError

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.special
-from support.batching import close
-from support.function_rows import SUBJECTS, outcome, rows
+from support.functions.function_rows import SUBJECTS, outcome, rows
+from support.hlo.batching import close
 
 import cyxla
 from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError, TraceError, UnimplementedError

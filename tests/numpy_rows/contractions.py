@@ -1,7 +1,7 @@
 """Rows of products of vectors, matrices and tensors."""
 
 import numpy as np
-from support.function_rows import ANY, INEXACT, NUMBERS, Row
+from support.functions.function_rows import ANY, INEXACT, NUMBERS, Row
 
 V3, V4, M34, M43, C234, C243, S, E03 = (3,), (4,), (3, 4), (4, 3), (2, 3, 4), (2, 4, 3), (), (0, 3)
 SMALL = {"low": -3, "high": 3, "ulp": 16, "of_largest": True}

@@ -1,7 +1,7 @@
 """Rows of convolutions and of window functions."""
 
 import numpy as np
-from support.function_rows import ANY, Row
+from support.functions.function_rows import ANY, Row
 
 SERIES = (((7,), (3,)), ((3,), (7,)), ((6,), (4,)), ((30,), (12,)), ((1,), (1,)))
 EACH = "full", "same", "valid"

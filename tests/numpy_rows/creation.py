@@ -1,7 +1,7 @@
 """Rows of functions that create arrays."""
 
 import numpy as np
-from support.function_rows import ANY, EMPTY, MATRIX, REALS, SCALAR, Row
+from support.functions.function_rows import ANY, EMPTY, MATRIX, REALS, SCALAR, Row
 
 ALL = ((MATRIX,), (SCALAR,), (EMPTY,))
 PAIRS = ((SCALAR, SCALAR), ((3,), (3,)), (SCALAR, (2, 2)))

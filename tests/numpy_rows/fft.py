@@ -2,7 +2,7 @@
 
 import numpy as np
 from numpy import fft
-from support.function_rows import ANY, REALS, Row
+from support.functions.function_rows import ANY, REALS, Row
 
 M, C, ODD, HOLLOW, V = (3, 8), (2, 3, 6), (5,), (0, 4), (12,)
 NEAR = {"ulp": 16, "of_largest": True}

@@ -1,7 +1,7 @@
 """Rows of histograms and counts."""
 
 import numpy as np
-from support.function_rows import FLOATS, INTEGERS, MATRIX, REALS, SCALAR, Row
+from support.functions.function_rows import FLOATS, INTEGERS, MATRIX, REALS, SCALAR, Row
 
 EDGES = np.array([-6.0, -2.0, 0.0, 0.0, 1.5, 5.0])
 MANY = (60,)

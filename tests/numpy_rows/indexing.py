@@ -1,7 +1,7 @@
 """Rows of indexing, written as calls; numpy/test_indexing.py draws the rest."""
 
 import numpy as np
-from support.function_rows import ANY, CUBE, MATRIX, NUMBERS, VECTOR, Row
+from support.functions.function_rows import ANY, CUBE, MATRIX, NUMBERS, VECTOR, Row
 
 INNER = np.array([2, 0, 1, 1])
 SIGNS = np.array([[True, False, True, True], [False, False, True, False], [True, True, False, False]])

@@ -1,7 +1,7 @@
 """Rows of take, put, where and similar functions."""
 
 import numpy as np
-from support.function_rows import ANY, CUBE, EMPTY, INTEGERS, MATRIX, NUMBERS, SCALAR, VECTOR, Row
+from support.functions.function_rows import ANY, CUBE, EMPTY, INTEGERS, MATRIX, NUMBERS, SCALAR, VECTOR, Row
 
 LIST = np.array([[2, 0], [-1, 1]])
 WILD = np.array([7, -9, 1, 0, 2])

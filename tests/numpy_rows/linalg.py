@@ -2,7 +2,7 @@
 
 import numpy as np
 from numpy import linalg as la
-from support.function_rows import Row
+from support.functions.function_rows import Row
 
 SQUARE, BATCH, TALL, WIDE, ONE = (3, 3), (2, 3, 3), (4, 3), (2, 4), (1, 1)
 NO, NONE = (0, 0), (2, 0, 0)

@@ -1,7 +1,7 @@
 """Rows of comparisons of arrays and of predicates."""
 
 import numpy as np
-from support.function_rows import ANY, MATRIX, NUMBERS, REALS, SCALAR, Row
+from support.functions.function_rows import ANY, MATRIX, NUMBERS, REALS, SCALAR, Row
 
 PAIRS = ((MATRIX, MATRIX), (SCALAR, MATRIX))
 CLOSE = [

@@ -1,7 +1,7 @@
 """Rows of mathematical functions that are not ufuncs."""
 
 import numpy as np
-from support.function_rows import ANY, CUBE, EMPTY, INTEGERS, MATRIX, NUMBERS, REALS, SCALAR, VECTOR, Row
+from support.functions.function_rows import ANY, CUBE, EMPTY, INTEGERS, MATRIX, NUMBERS, REALS, SCALAR, VECTOR, Row
 
 LINES = ((MATRIX,), (VECTOR,))
 

@@ -1,7 +1,7 @@
 """Rows of shapes, joins, splits, repeats and padding."""
 
 import numpy as np
-from support.function_rows import ANY, CUBE, EMPTY, INTEGERS, MATRIX, NUMBERS, SCALAR, VECTOR, Row
+from support.functions.function_rows import ANY, CUBE, EMPTY, INTEGERS, MATRIX, NUMBERS, SCALAR, VECTOR, Row
 
 ONE = ((MATRIX,), (CUBE,))
 ALL = ((MATRIX,), (SCALAR,), (EMPTY,))

@@ -1,7 +1,7 @@
 """Rows of polynomials."""
 
 import numpy as np
-from support.function_rows import MATRIX, NUMBERS, SCALAR, Row
+from support.functions.function_rows import MATRIX, NUMBERS, SCALAR, Row
 
 TWO = (((4,), (2,)), ((2,), (4,)), ((3,), (3,)))
 

@@ -1,7 +1,7 @@
 """Rows of medians and quantiles."""
 
 import numpy as np
-from support.function_rows import ANY, CUBE, EMPTY, FLOATS, INTEGERS, MATRIX, REALS, SCALAR, Row
+from support.functions.function_rows import ANY, CUBE, EMPTY, FLOATS, INTEGERS, MATRIX, REALS, SCALAR, Row
 
 SHAPES = ((MATRIX,), (CUBE,), (SCALAR,), (EMPTY,))
 METHODS = (

@@ -1,7 +1,19 @@
 """Rows of reductions."""
 
 import numpy as np
-from support.function_rows import ANY, COMPLEX, CUBE, EMPTY, FLOATS, MATRIX, NUMBERS, REALS, SCALAR, VECTOR, Row
+from support.functions.function_rows import (
+    ANY,
+    COMPLEX,
+    CUBE,
+    EMPTY,
+    FLOATS,
+    MATRIX,
+    NUMBERS,
+    REALS,
+    SCALAR,
+    VECTOR,
+    Row,
+)
 
 SHAPES = ((MATRIX,), (CUBE,), (SCALAR,), (EMPTY,))
 LINES = ((VECTOR,), (MATRIX,), (EMPTY,), (SCALAR,))

@@ -1,7 +1,7 @@
 """Rows of sets."""
 
 import numpy as np
-from support.function_rows import ANY, EMPTY, MATRIX, SCALAR, VECTOR, Row
+from support.functions.function_rows import ANY, EMPTY, MATRIX, SCALAR, VECTOR, Row
 
 ROWS = [
     Row(

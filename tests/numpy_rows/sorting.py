@@ -1,7 +1,7 @@
 """Rows of sorts and searches."""
 
 import numpy as np
-from support.function_rows import ANY, CUBE, EMPTY, MATRIX, NUMBERS, REALS, SCALAR, VECTOR, Row
+from support.functions.function_rows import ANY, CUBE, EMPTY, MATRIX, NUMBERS, REALS, SCALAR, VECTOR, Row
 
 SHAPES = ((MATRIX,), (CUBE,), (SCALAR,), (EMPTY,))
 LINES = (((7,), (4, 3)), ((7,), ()), ((0,), (3,)), ((50,), (6,)))

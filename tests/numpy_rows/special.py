@@ -2,7 +2,7 @@
 
 import numpy as np
 import scipy.special as special
-from support.function_rows import EMPTY, MATRIX, SCALAR, Row
+from support.functions.function_rows import EMPTY, MATRIX, SCALAR, Row
 
 from cyxla.numpy.functions.scipy_special import log_softmax, logsumexp, polygamma, softmax
 

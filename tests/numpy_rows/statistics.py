@@ -1,7 +1,7 @@
 """Rows of statistics."""
 
 import numpy as np
-from support.function_rows import ANY, COMPLEX, CUBE, EMPTY, FLOATS, MATRIX, NUMBERS, SCALAR, Row
+from support.functions.function_rows import ANY, COMPLEX, CUBE, EMPTY, FLOATS, MATRIX, NUMBERS, SCALAR, Row
 
 SHAPES = ((MATRIX,), (CUBE,), (SCALAR,), (EMPTY,))
 MASK = np.array([[True, False, True, True]])

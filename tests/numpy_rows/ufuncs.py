@@ -1,7 +1,7 @@
 """Rows of ufuncs."""
 
 import numpy as np
-from support.function_rows import (
+from support.functions.function_rows import (
     ANY,
     COMPLEX,
     CUBE,

@@ -8,7 +8,7 @@ import cyxla
 from cyxla.types import Shape
 from cyxla.xla.evaluator import evaluate
 from cyxla.xla.hlo import HloModule
-from support.programs import assert_same
+from support.hlo.programs import assert_same
 from support.strategies import random_array
 
 

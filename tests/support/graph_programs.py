@@ -11,7 +11,7 @@ from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.graph import Graph, Node, Tensor
-from support.symbolic import add_function
+from support.graphs.symbolic import add_function
 
 F = DataType.DT_FLOAT
 UNARY = ("Tanh", "Sigmoid", "Neg", "Abs", "Sin", "Relu", "Softsign", "Identity", "Square", "Softmax")

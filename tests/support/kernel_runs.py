@@ -12,7 +12,7 @@ from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.declarations.op_def import OpDef
 from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.types import DATA, QUANTIZED, DataType
-from support.kernel_samples import SAMPLES, At, draw
+from support.graphs.kernel_samples import SAMPLES, At, draw
 
 Attrs = dict[str, Any]
 Types = dict[str, DataType]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from support.module_writer import Array, Int, Module
+from support.functions.module_writer import Array, Int, Module
 
 
 def _scalar(w: Module) -> None:

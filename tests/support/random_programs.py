@@ -272,7 +272,7 @@ def reduce(w: Writer) -> None:
     dims = tuple(d for d in range(x.shape.rank) if w.rng.random() < 0.5)
     exact = name != "add" or not dtype.is_float
     if not exact and dtype in (E.F32, E.F64):
-        from support.random_irregular import drop_signs, replace_huge
+        from support.hlo.random_irregular import drop_signs, replace_huge
 
         kept = [size for d, size in enumerate(x.shape.dims) if d not in dims]
         (x,) = drop_signs(w, [replace_huge(w, x)], np.prod(kept))
@@ -309,7 +309,7 @@ def rows(w: Writer) -> None:
         if w.rng.random() < 0.3:
             y = w.add("add", [y, w.partner(y)])
     if dtype in (E.F32, E.F64):
-        from support.random_irregular import drop_signs
+        from support.hlo.random_irregular import drop_signs
 
         last = w.add(w.choice(["tanh", "logistic"]), [y], exact=False)
         (last,) = drop_signs(w, [last], np.prod(x.shape.dims[:kept]))
@@ -326,7 +326,7 @@ def dot(w: Writer) -> None:
     other = y.shape.dims.index(x.shape.dims[axis])
     attrs = {"lhs_contracting_dims": (axis,), "rhs_contracting_dims": (other,)}
     if x.shape.dtype.is_float:
-        from support.random_irregular import drop_signs, replace_huge
+        from support.hlo.random_irregular import drop_signs, replace_huge
 
         results = x.shape.size * y.shape.size // max(x.shape.dims[axis], 1) ** 2
         x, y = drop_signs(w, [replace_huge(w, x), replace_huge(w, y)], results)
@@ -353,7 +353,7 @@ def random_module(seed: int, length: int = 30, steps=()) -> tuple[HloModule, lis
 
     If `steps` are given, the module is made of these alone, and every instruction is a result.
     """
-    from support.random_irregular import STEPS as IRREGULAR
+    from support.hlo.random_irregular import STEPS as IRREGULAR
 
     w = Writer(seed)
     chosen = list(steps) or STEPS + IRREGULAR * int(w.rng.integers(0, 3))
@@ -373,7 +373,7 @@ def random_module(seed: int, length: int = 30, steps=()) -> tuple[HloModule, lis
 def check(seed: int, length: int = 30, steps=()) -> None:
     """Compare the results of one random module on both platforms."""
     import cyxla
-    from support.programs import assert_same
+    from support.hlo.programs import assert_same
     from support.strategies import random_array
 
     module, exact = random_module(seed, length, steps)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import cyxla
-from support.sized import alike, function_of, outcome
+from support.functions.sized import alike, function_of, outcome
 
 ROWS, COLUMNS = 8, 7
 SIZES = ((3, 4), (5, 2), (1, 3), (2, 1), (4, 4), (7, 7), (3, 0), (0, 2))

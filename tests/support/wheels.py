@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import cyxla
-from support.ahead_of_time import LEVEL
+from support.builds.ahead_of_time import LEVEL
 
 _numbers = count()
 

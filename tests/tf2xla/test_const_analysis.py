@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.symbolic import add_function, compiled, constant, graph_of, opcodes, parameter, run
+from support.graphs.symbolic import add_function, compiled, constant, graph_of, opcodes, parameter, run
 
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.attr_value import AttrValue, NameAttrList

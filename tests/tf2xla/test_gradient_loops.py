@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.compiled import PLATFORMS, close
-from support.control_flow import Builder, constant
+from support.graphs.compiled import PLATFORMS, close
+from support.graphs.control_flow import Builder, constant
 
 import cyxla
 from cyxla.core.framework.apply import apply_op

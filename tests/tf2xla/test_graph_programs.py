@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.graph_programs import random_graph
+from support.graphs.graph_programs import random_graph
 
 import cyxla
 

@@ -72,7 +72,9 @@ def test_its_kernel_goes_before_the_generic_one(installed):
     """Its types and its filter restrict those of the kernels."""
     found = json.loads(installed("-c", KERNELS))
     assert found["homes"]["XLA_TOY_JIT"] == "cyxla_toy.kernels"
-    assert {found["homes"][b] for b in ("XLA_CPU_JIT", "XLA_INTERPRETER_JIT")} == {"cyxla.tf2xla.kernels.nn_pool_ops"}
+    assert {found["homes"][b] for b in ("XLA_CPU_JIT", "XLA_INTERPRETER_JIT")} == {
+        "cyxla.tf2xla.kernels.nn.nn_pool_ops"
+    }
     assert found["types"] == ["DT_FLOAT", "DT_INT32", "DT_INT64"]
     assert found["fft"] == {"XLA_CPU_JIT": True, "XLA_INTERPRETER_JIT": True, "XLA_TOY_JIT": False}
 
@@ -83,7 +85,7 @@ import numpy as np
 import cyxla
 from cyxla.core.framework.apply import apply_op
 from cyxla_toy.executable import OPCODES
-from support.symbolic import *
+from support.graphs.symbolic import *
 rng = np.random.default_rng(0)
 def network(x, kernel, scale):
     y = apply_op("Conv2D", x, kernel, strides=[1, 1, 2, 1], padding="SAME")

@@ -7,7 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.symbolic import add_function, compiled, compiler_for, constant, graph_of, opcodes, parameter, run, variable
+from support.graphs.symbolic import (
+    add_function,
+    compiled,
+    compiler_for,
+    constant,
+    graph_of,
+    opcodes,
+    parameter,
+    run,
+    variable,
+)
 
 import cyxla
 from cyxla.core.framework.apply import apply_op
@@ -285,7 +295,7 @@ PROGRAM = """
 import numpy as np
 import sys
 sys.path.insert(0, sys.argv[1])
-from support.symbolic import *
+from support.graphs.symbolic import *
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.types import DataType
 graph = Graph()

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.symbolic import compiled, constant, graph_of, opcodes, parameter, run, variable
+from support.graphs.symbolic import compiled, constant, graph_of, opcodes, parameter, run, variable
 
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.declarations.op import op

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import symbolic
+from support.graphs import symbolic
 
 from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.kernel_registry import KernelRegistry
@@ -277,7 +277,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 sys.path.insert(0, sys.argv[1])
-from support.symbolic import *
+from support.graphs.symbolic import *
 graph = graph_of(lambda x: apply_op("Softmax", x), "float")
 start = Barrier(8)
 def make(_):

@@ -5,8 +5,9 @@ import shutil
 
 import numpy as np
 import pytest
-from support.ahead_of_time import LEVEL, needs_gcc, run_command
-from support.saved_models import WEIGHTS, write_model
+from cyxla.tools.verbs.tfcompile import target_levels
+from support.builds.ahead_of_time import LEVEL, needs_gcc, run_command
+from support.graphs.saved_models import WEIGHTS, write_model
 
 from cyxla import Graph
 from cyxla.aot.loader import Function
@@ -14,7 +15,6 @@ from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.checkpoint.tensor_bundle import write_bundle
 from cyxla.core.framework.protos import messages as proto
 from cyxla.tools import main as command
-from cyxla.tools.tfcompile import target_levels
 from cyxla.xla.hlo import HloModule, parse_module
 
 X = np.random.default_rng(0).standard_normal((4, 3), np.float32)

@@ -3,6 +3,6 @@
 from cyxla.numpy.calls.disabling import disable_jit
 from cyxla.numpy.calls.jitted import Jitted, jit
 from cyxla.numpy.calls.specs import spec
-from cyxla.numpy.tracing.traced_array import TracedArray
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 
 __all__ = ["Jitted", "TracedArray", "disable_jit", "jit", "spec"]

@@ -12,7 +12,7 @@ from cyxla.aot import build, ctext, products, sources
 from cyxla.aot.config import Config, TensorId
 from cyxla.aot.program import Program
 from cyxla.errors import InvalidArgumentError
-from cyxla.tools.aot import add
+from cyxla.tools.verbs.aot import add
 from cyxla.xla.cpu.c.isa_levels import ISA_FEATURES
 
 #: Levels of the names that LLVM has for processors; others are levels themselves.

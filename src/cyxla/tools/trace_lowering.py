@@ -22,7 +22,7 @@ from cyxla.tf2xla.types import data_type, element_type
 from cyxla.tf2xla.xla_compiler import XlaCompiler, XlaCompilerOptions
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernel
 from cyxla.tf2xla.xla_op_registry import XlaOpRegistry
-from cyxla.tools.convert import lowered
+from cyxla.tools.verbs.convert import lowered
 from cyxla.xla.hlo import HloModule, Instruction, parse_shape
 from cyxla.xla.hlo.text.printer import instruction_to_text, names_of
 

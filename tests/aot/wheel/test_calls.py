@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import ml_dtypes
 import numpy as np
 import pytest
-from support.wheels import module
+from support.builds.wheels import module
 
 import cyxla
 from cyxla import aot

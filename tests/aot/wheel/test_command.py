@@ -5,9 +5,9 @@ import inspect
 
 import numpy as np
 import pytest
-from support.ahead_of_time import LEVEL
-from support.residual_network import ResidualNetwork
-from support.wheels import install
+from support.builds.ahead_of_time import LEVEL
+from support.builds.wheels import install
+from support.hlo.residual_network import ResidualNetwork
 
 import cyxla
 from cyxla.tools import main as command

@@ -13,9 +13,9 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from support.ahead_of_time import LEVEL
-from support.residual_network import ResidualNetwork
-from support.wheels import build, install, module, numpy_alone, run_alone
+from support.builds.ahead_of_time import LEVEL
+from support.builds.wheels import build, install, module, numpy_alone, run_alone
+from support.hlo.residual_network import ResidualNetwork
 
 import cyxla
 from cyxla import aot

@@ -3,7 +3,7 @@
 import logging
 
 import pytest
-from support.probes import Registries, context
+from support.graphs.probes import Registries, context
 
 from cyxla.core.framework import OpKernel, kernel, op_requires, op_requires_ok
 from cyxla.core.framework.op_kernel import op_requires_async, op_requires_ok_async, run_kernel

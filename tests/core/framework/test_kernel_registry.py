@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from support.probes import Registries, context
+from support.graphs.probes import Registries, context
 
 from cyxla.core.framework import DeviceBase, KernelDef, MemoryType, Name, NodeDef, OpKernel, create_op_kernel, kernel
 from cyxla.core.framework.attr_value import AttrValue

@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from support.running import Extension
+from support.graphs.running import Extension
 
 from cyxla.core.framework import (
     AsyncOpKernel,

@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from support.probes import Registries, context
+from support.graphs.probes import Registries, context
 
 import cyxla
 from cyxla.core.framework import KernelRegistry, OpRegistry, StepContext, load_library

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.probes import Registries, context
+from support.graphs.probes import Registries, context
 
 from cyxla.core.framework import (
     Allocator,

@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from support.probes import Registries, context
+from support.graphs.probes import Registries, context
 
 from cyxla.core.framework import AsyncOpKernel, DeviceBase, OpKernel, array_kernel, kernel, op_requires
 from cyxla.core.framework.op_kernel import op_requires_async, run_kernel

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from support.probes import Registries
+from support.graphs.probes import Registries
 
 from cyxla.core.framework import KernelRegistry, NodeDef, OpRegistry, array_kernel, op
 from cyxla.core.framework.apply import apply_op

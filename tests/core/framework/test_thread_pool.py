@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 import pytest
-from support.running import Extension
+from support.graphs.running import Extension
 
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.step.thread_pool import MIN_COST, ThreadPool

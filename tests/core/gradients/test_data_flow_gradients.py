@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.gradient_checks import Case, check_gradient, points
+from support.graphs.gradient_checks import Case, check_gradient, points
 
 from cyxla import Graph, Session, gradients
 from cyxla.core.framework.apply import apply_op

@@ -1,7 +1,7 @@
 """Every op with a kernel is differentiable, declared not to be, or named here with a reason."""
 
 import pytest
-from support.kernel_names import ops_with_kernels
+from support.graphs.kernel_names import ops_with_kernels
 
 from cyxla.core.framework.gradient import GradientRegistry
 

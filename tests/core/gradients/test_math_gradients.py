@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.gradient_checks import Case, check_gradient, complex_points, points
+from support.graphs.gradient_checks import Case, check_gradient, complex_points, points
 
 ANY, SMALL, POSITIVE = points(2, 3), points(2, 3, low=-0.9, high=0.9), points(2, 3, low=0.5, high=2.0)
 LARGE, COMPLEX = points(2, 3, low=1.2, high=3.0), complex_points(2, 3)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.gradient_checks import Case, check_gradient, complex_points, points
+from support.graphs.gradient_checks import Case, check_gradient, complex_points, points
 
 PLACES = np.array([[0, 1], [1, 0], [1, 2]])
 SHAPE = np.array([2, 3])

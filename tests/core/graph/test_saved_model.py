@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.saved_models import WEIGHTS, write_model
+from support.graphs.saved_models import WEIGHTS, write_model
 
 from cyxla import Graph, Session, load_graph, load_saved_model
 from cyxla.core.framework.apply import apply_op

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.kernel_names import ops_with_kernels
-from support.kernel_runs import Attrs, Types, built, fits, flat, op_def, run, samples, types_of
-from support.kernel_samples import ELEMENTWISE, NOT_COMPARED, SAMPLES
+from support.graphs.kernel_names import ops_with_kernels
+from support.graphs.kernel_runs import Attrs, Types, built, fits, flat, op_def, run, samples, types_of
+from support.graphs.kernel_samples import ELEMENTWISE, NOT_COMPARED, SAMPLES
 
 from cyxla.core.catalogue import load_catalogue
 from cyxla.core.framework.apply import to_attr_value

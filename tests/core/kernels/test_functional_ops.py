@@ -4,13 +4,13 @@ import threading
 
 import numpy as np
 import pytest
+from cyxla.core.kernels.control.functional_ops import to_bool
 
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.function_body import graph_to_function
 from cyxla.core.graph.graph import Graph
-from cyxla.core.kernels.functional_ops import to_bool
 from cyxla.core.runtime.session import RunOptions, Session
 from cyxla.errors import (
     DeadlineExceededError,

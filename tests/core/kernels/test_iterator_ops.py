@@ -4,10 +4,10 @@ import threading
 
 import numpy as np
 import pytest
+from cyxla.core.kernels.data_flow.iterator_ops import IteratorResource
 
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.graph.graph import Graph
-from cyxla.core.kernels.iterator_ops import IteratorResource
 from cyxla.core.runtime.session import Session
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from support.gradient_checks import Case, check_gradient
+from support.graphs.gradient_checks import Case, check_gradient
 
 from cyxla.core.framework.apply import apply_op
 from cyxla.errors import OpError

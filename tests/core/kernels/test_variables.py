@@ -4,11 +4,11 @@ import threading
 
 import numpy as np
 import pytest
+from cyxla.core.kernels.state.resource_variable_ops import ANONYMOUS
 
 from cyxla.core.framework import TensorShape, apply_op
 from cyxla.core.framework.types import as_data_type
 from cyxla.core.graph.graph import Graph
-from cyxla.core.kernels.resource_variable_ops import ANONYMOUS
 from cyxla.core.runtime.session import Session
 from cyxla.errors import (
     FailedPreconditionError,

@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 import pytest
-from support.running import Extension, cond
+from support.graphs.running import Extension, cond
 
 import cyxla
 from cyxla.core.framework import AsyncOpKernel, OpKernel

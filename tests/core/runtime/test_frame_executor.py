@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.running import Extension, cond, constant_like, while_loop
+from support.graphs.running import Extension, cond, constant_like, while_loop
 
 from cyxla.core.framework import AsyncOpKernel
 from cyxla.core.framework.apply import apply_op

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.running import Extension, constant_like, while_loop
+from support.graphs.running import Extension, constant_like, while_loop
 
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.graph.graph import Graph

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from support.running import cond, constant_like, while_loop
+from support.graphs.running import cond, constant_like, while_loop
 
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.attr_value import NameAttrList

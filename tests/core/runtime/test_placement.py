@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.running import Extension, constant_like, while_loop
+from support.graphs.running import Extension, constant_like, while_loop
 
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.device_base import DeviceName

@@ -5,7 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from support.running import Extension
+from support.graphs.running import Extension
 
 from cyxla.core.framework import OpKernel
 from cyxla.core.framework.apply import apply_op

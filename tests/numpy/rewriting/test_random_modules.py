@@ -1,8 +1,8 @@
 """Random modules of functions give what the plain functions give, or are refused: the first inputs of the fuzzer."""
 
 import pytest
-from support.module_checks import REFUSALS, check
-from support.random_modules import random_module
+from support.functions.module_checks import REFUSALS, check
+from support.functions.random_modules import random_module
 
 SEEDS = range(5000, 5012)
 

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from cyxla.numpy.rewriting.syntax.source import definition_of
 
 import cyxla
-from cyxla.numpy.rewriting.source import definition_of
 
 TABLE = np.arange(3.0)
 PAIR = (lambda x: x + 1, lambda x: x + 2)

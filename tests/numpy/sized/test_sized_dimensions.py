@@ -2,7 +2,15 @@
 
 import numpy as np
 import pytest
-from support.sized_dims import SIZES, check_any_size, check_sizes, compare, function_of_sizes, random_body, values
+from support.functions.sized_dims import (
+    SIZES,
+    check_any_size,
+    check_sizes,
+    compare,
+    function_of_sizes,
+    random_body,
+    values,
+)
 
 import cyxla
 from cyxla.errors import TraceError

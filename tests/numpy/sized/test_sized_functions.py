@@ -1,7 +1,7 @@
 """NumPy's functions of arrays of run-time size, with none, one, some and all rows selected."""
 
 import pytest
-from support.sized import check
+from support.functions.sized import check
 
 CREATION = """
 x[m] | A[m] | A[:, A[0] > 0] | A[A > 0] | A[m, 1] | A[1, A[0] > 0] | A[m][:, None] | A[None, m] | A[m, 1:3]

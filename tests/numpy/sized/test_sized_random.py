@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.sized import arguments, check, function_of
+from support.functions.sized import arguments, check, function_of
 
 import cyxla
 

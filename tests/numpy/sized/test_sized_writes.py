@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.sized import check
+from support.functions.sized import check
 
 import cyxla
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from support.kernel_runs import PLAIN, Attrs, Types, built, fits, flat, op_def, run, samples, types_of
-from support.kernel_samples import ELEMENTWISE, SAMPLES
+from support.graphs.kernel_runs import PLAIN, Attrs, Types, built, fits, flat, op_def, run, samples, types_of
+from support.graphs.kernel_samples import ELEMENTWISE, SAMPLES
 
 import cyxla
 from cyxla.core.catalogue import load_catalogue

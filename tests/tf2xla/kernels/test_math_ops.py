@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.compiled import PLATFORMS, close, run
+from support.graphs.compiled import PLATFORMS, close, run
 
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.compiled import PLATFORMS, check, close, run
+from support.graphs.compiled import PLATFORMS, check, close, run
 
 import cyxla
 from cyxla.core.framework.apply import apply_op

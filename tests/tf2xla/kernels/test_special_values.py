@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.kernel_runs import fits, op_def, types_of
-from support.kernel_runs import run as eager
-from support.kernel_samples import ELEMENTWISE
+from support.graphs.kernel_runs import fits, op_def, types_of
+from support.graphs.kernel_runs import run as eager
+from support.graphs.kernel_samples import ELEMENTWISE
 
 import cyxla
 from cyxla.core.catalogue import load_catalogue

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.compiled import PLATFORMS, check, drawn, run
+from support.graphs.compiled import PLATFORMS, check, drawn, run
 
 from cyxla.errors import InvalidArgumentError
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.compiled import PLATFORMS, close, drawn
-from support.symbolic import compiled, graph_of, variable
-from support.symbolic import run as evaluated
+from support.graphs.compiled import PLATFORMS, close, drawn
+from support.graphs.symbolic import compiled, graph_of, variable
+from support.graphs.symbolic import run as evaluated
 
 import cyxla
 from cyxla.core.framework.apply import apply_op

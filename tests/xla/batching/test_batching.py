@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import random_programs
-from support.batching import batched, check
+from support.hlo import random_programs
+from support.hlo.batching import batched, check
 
 import cyxla
 from cyxla.errors import UnimplementedError

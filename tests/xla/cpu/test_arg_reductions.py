@@ -4,7 +4,7 @@
 
 import numpy as np
 import pytest
-from support.differential import flat
+from support.hlo.differential import flat
 
 import cyxla
 from cyxla.types import element_type

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.differential import agree, arguments, flat
-from support.programs import assert_same
-from support.random_programs import random_module
+from support.hlo.differential import agree, arguments, flat
+from support.hlo.programs import assert_same
+from support.hlo.random_programs import random_module
 
 import cyxla
 from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError, UnimplementedError

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.differential import agree
+from support.hlo.differential import agree
 
 from cyxla.xla.cpu.loops.blocked_while import block_width
 

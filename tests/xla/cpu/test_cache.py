@@ -14,7 +14,7 @@ import platformdirs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.compiled_text import compile_c
+from support.builds.compiled_text import compile_c
 
 from cyxla.xla.cpu.c import prelude
 from cyxla.xla.cpu.native import build, cache, compiler_search

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from support.differential import agree
+from support.hlo.differential import agree
 
 import cyxla
 from cyxla._native import _rt

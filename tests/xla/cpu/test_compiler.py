@@ -7,7 +7,7 @@ import json
 import ml_dtypes
 import numpy as np
 import pytest
-from support.differential import agree, flat
+from support.hlo.differential import agree, flat
 from support.interrupts import lines_run
 
 import cyxla

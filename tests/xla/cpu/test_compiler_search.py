@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from support.compiled_text import compile_c, load_image, script
+from support.builds.compiled_text import compile_c, load_image, script
 
 from cyxla import errors
 from cyxla._native import _rt

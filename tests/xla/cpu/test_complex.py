@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from support.differential import agree
+from support.hlo.differential import agree
 
 import cyxla
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.differential import flat
-from support.programs import assert_same
+from support.hlo.differential import flat
+from support.hlo.programs import assert_same
 from support.strategies import random_array
 
 import cyxla

@@ -41,7 +41,7 @@ def test_equal_c_under_two_hash_seeds(path):
 def test_functions_give_equal_hlo_and_c_in_every_process():
     first, second = (
         subprocess.Popen(
-            [sys.executable, "-m", "support.repeatable_programs", seed], cwd=Path(__file__).parents[2],
+            [sys.executable, "-m", "support.hlo.repeatable_programs", seed], cwd=Path(__file__).parents[2],
             env={**os.environ, "PYTHONHASHSEED": seed}, stdout=subprocess.PIPE, text=True,
         )
         for seed in ("1", "2")

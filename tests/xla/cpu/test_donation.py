@@ -4,9 +4,9 @@
 
 import numpy as np
 import pytest
-from support.differential import flat
-from support.programs import assert_same
-from support.random_programs import random_module
+from support.hlo.differential import flat
+from support.hlo.programs import assert_same
+from support.hlo.random_programs import random_module
 from support.strategies import random_array
 
 import cyxla

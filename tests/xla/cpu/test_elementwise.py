@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.programs import assert_same, single
+from support.hlo.programs import assert_same, single
 from support.strategies import arrays, random_array, special_values
 
 import cyxla

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from support.kernel_groups import build, check
+from support.hlo.kernel_groups import build, check
 
 import cyxla
 

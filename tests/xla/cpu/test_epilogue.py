@@ -7,7 +7,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.differential import agree
+from support.hlo.differential import agree
 
 import cyxla
 from cyxla.xla.cpu.plan.fusion import fuse

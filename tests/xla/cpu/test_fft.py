@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.differential import agree
+from support.hlo.differential import agree
 
 import cyxla
 from cyxla._native import kernels

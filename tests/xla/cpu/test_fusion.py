@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.hlo.kernel_groups import check
 from support.interrupts import at_most
-from support.kernel_groups import check
 
 from cyxla.xla.cpu import emitters
 from cyxla.xla.cpu.kernel.values import resolve

@@ -1,7 +1,7 @@
 """Random programs give the same results on both platforms; `make fuzz` runs more of them."""
 
 import pytest
-from support import random_bounded, random_irregular, random_programs
+from support.hlo import random_bounded, random_irregular, random_programs
 
 from cyxla.errors import UnimplementedError
 

@@ -1,7 +1,7 @@
 """Small kernels that do not depend on each other are one, and compute the same."""
 
 import pytest
-from support.differential import agree
+from support.hlo.differential import agree
 
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
 from cyxla.xla.cpu.plan.horizontal_fusion import MAX_PARTS, fuse_small_kernels, fuse_steps, refusal

@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from support.differential import flat
+from support.hlo.differential import flat
 
 import cyxla
 from cyxla.errors import DTypeError, UnimplementedError

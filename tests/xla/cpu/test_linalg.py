@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.differential import flat
+from support.hlo.differential import flat
 
 import cyxla
 from cyxla.xla.evaluator import evaluate

@@ -4,7 +4,7 @@
 
 import numpy as np
 import pytest
-from support.programs import assert_same
+from support.hlo.programs import assert_same
 
 import cyxla
 

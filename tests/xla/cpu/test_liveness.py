@@ -4,8 +4,8 @@
 
 import numpy as np
 import pytest
-from support.differential import arguments
-from support.kernel_groups import flat
+from support.hlo.differential import arguments
+from support.hlo.kernel_groups import flat
 
 import cyxla
 from cyxla.xla.cpu.dump import Dump

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.shared_builds import build_once
+from support.builds.shared_builds import build_once
 
 from cyxla.xla.hlo import OPCODES
 

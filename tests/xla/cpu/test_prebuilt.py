@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.differential import agree, arguments
+from support.hlo.differential import agree, arguments
 
 import cyxla
 from cyxla._native import kernels as library

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.function_rows import SUBJECTS, outcome, rows
-from support.random_steps import FORMS, REDUCTIONS, Writer, arguments, random_steps, same_bits
+from support.functions.function_rows import SUBJECTS, outcome, rows
+from support.hlo.random_steps import FORMS, REDUCTIONS, Writer, arguments, random_steps, same_bits
 
 import cyxla
 from cyxla._native import kernels as library

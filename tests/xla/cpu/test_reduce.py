@@ -7,8 +7,8 @@ from functools import partial
 
 import numpy as np
 import pytest
-from support.kernel_groups import build
-from support.kernel_groups import check as compare
+from support.hlo.kernel_groups import build
+from support.hlo.kernel_groups import check as compare
 
 import cyxla
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.differential import agree
+from support.hlo.differential import agree
 
 import cyxla
 from cyxla.errors import OpError

@@ -8,8 +8,8 @@ from functools import cache, partial
 import ml_dtypes
 import numpy as np
 import pytest
-from support.kernel_groups import build, judge
-from support.kernel_groups import check as compare
+from support.hlo.kernel_groups import build, judge
+from support.hlo.kernel_groups import check as compare
 
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.reduce.rows import prefetch

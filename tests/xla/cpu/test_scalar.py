@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.shared_builds import build_once
+from support.builds.shared_builds import build_once
 
 import cyxla
 from cyxla.types import ElementType as E

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.differential import agree, arguments
+from support.hlo.differential import agree, arguments
 
 import cyxla
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.differential import flat
+from support.hlo.differential import flat
 
 import cyxla
 from cyxla.hlo import parse_module

@@ -1,7 +1,7 @@
 """stochastic-convert from every float type to every number, compiled and interpreted."""
 
 import pytest
-from support.differential import agree
+from support.hlo.differential import agree
 
 from cyxla.types import ElementType
 

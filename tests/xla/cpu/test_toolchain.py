@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from support.compiled_text import compile_c, compile_units, load_image, script
+from support.builds.compiled_text import compile_c, compile_units, load_image, script
 from support.interrupts import sending
 
 from cyxla import errors

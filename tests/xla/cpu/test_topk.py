@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.differential import flat
+from support.hlo.differential import flat
 from support.strategies import random_array
 
 import cyxla

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.differential import arguments, flat
-from support.programs import assert_same
+from support.hlo.differential import arguments, flat
+from support.hlo.programs import assert_same
 
 from cyxla.types import ElementType as E
 from cyxla.types import Literal, Shape

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.differential import arguments, flat
+from support.hlo.differential import arguments, flat
 
 from cyxla.xla.evaluator import evaluate
 from cyxla.xla.hlo import HloModule, parse_module

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.programs import assert_same
+from support.hlo.programs import assert_same
 
 import cyxla
 from cyxla.types import element_type

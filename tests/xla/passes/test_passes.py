@@ -4,8 +4,8 @@
 
 import numpy as np
 import pytest
-from support.differential import arguments, flat
-from support.programs import assert_same
+from support.hlo.differential import arguments, flat
+from support.hlo.programs import assert_same
 
 from cyxla.errors import ResourceExhaustedError
 from cyxla.xla.evaluator import evaluate

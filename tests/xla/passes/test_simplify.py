@@ -4,8 +4,8 @@
 
 import numpy as np
 import pytest
-from support.differential import arguments, flat
-from support.random_programs import random_module
+from support.hlo.differential import arguments, flat
+from support.hlo.random_programs import random_module
 from support.strategies import random_array
 
 from cyxla.xla.evaluator import evaluate

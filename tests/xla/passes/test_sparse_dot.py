@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.differential import arguments
+from support.hlo.differential import arguments
 
 import cyxla
 from cyxla.xla.evaluator import evaluate

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.differential import arguments, flat
-from support.programs import assert_same
-from support.random_programs import random_module
+from support.hlo.differential import arguments, flat
+from support.hlo.programs import assert_same
+from support.hlo.random_programs import random_module
 
 from cyxla.xla.evaluator import evaluate
 from cyxla.xla.hlo import HloModule, parse_module

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.differential import agree, arguments, flat
+from support.hlo.differential import agree, arguments, flat
 
 from cyxla.xla.evaluator import evaluate
 from cyxla.xla.hlo import parse_module, verify

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.random_programs import random_module
+from support.hlo.random_programs import random_module
 from support.strategies import random_array
 
 import cyxla

@@ -12,8 +12,8 @@ from cyxla.aot.program import Fixed, Program
 from cyxla.aot.wheel.runtime.calls import ATTRIBUTES, DICT, FIXED, LIST, RECORD, SIZED, TUPLE
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.tracing import containers
+from cyxla.numpy.tracing.arrays.sized_array import SIZED as SIZED_KIND
 from cyxla.numpy.tracing.containers import Kind, kind_of
-from cyxla.numpy.tracing.sized_array import SIZED as SIZED_KIND
 
 _LITERALS: Final = (type(None), bool, int, float, complex, str, bytes)
 _SEQUENCES: Final[dict[Kind, tuple[int, str]]] = {

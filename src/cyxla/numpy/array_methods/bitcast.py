@@ -8,8 +8,8 @@ import numpy as np
 
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.promotion import Dtype
-from cyxla.numpy.tracing.traced_array import TracedArray, value_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, value_of
+from cyxla.numpy.tracing.results.promotion import Dtype
 from cyxla.types import ElementType, Shape, from_numpy
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

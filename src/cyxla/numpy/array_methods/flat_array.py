@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.tracing.traced_array import TracedArray, is_traced
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced
 from cyxla.xla.hlo.builder import functions as xla
 
 

@@ -10,15 +10,15 @@ import numpy as np
 from cyxla.errors import DTypeError
 from cyxla.numpy.array_methods import bitcast, number_methods, python_numbers
 from cyxla.numpy.array_methods.flat_array import flat, set_flat
-from cyxla.numpy.tracing.api_boundary import api_boundary
-from cyxla.numpy.tracing.deferred_array import DeferredArray, defer_ufunc, has_element_type
-from cyxla.numpy.tracing.doubts import pass_on
-from cyxla.numpy.tracing.known_array import KnownArray
+from cyxla.numpy.tracing.arrays.deferred_array import DeferredArray, defer_ufunc, has_element_type
+from cyxla.numpy.tracing.arrays.known_array import KnownArray
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, cast, value_of
 from cyxla.numpy.tracing.registry import implementation_of
-from cyxla.numpy.tracing.result_layout import set_order
+from cyxla.numpy.tracing.results.result_layout import set_order
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, cast, value_of
-from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.tracing.user_program.api_boundary import api_boundary
+from cyxla.numpy.tracing.user_program.doubts import pass_on
 from cyxla.numpy.ufuncs.apply import call, equals_no_number
 
 _np: Any = np  # its functions dispatch to this package

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.traced_array import TracedArray, traced, value_of
-from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, traced, value_of
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import functions as xla
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.tracing.deferred_array import defer_ufunc
+from cyxla.numpy.tracing.arrays.deferred_array import defer_ufunc
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.registry import implementation_of
-from cyxla.numpy.tracing.sized_array import SizedArray
 from cyxla.numpy.ufuncs.apply import call
 
 

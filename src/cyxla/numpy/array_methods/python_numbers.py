@@ -15,12 +15,12 @@ from typing import Any, Final, cast
 import numpy as np
 
 from cyxla.numpy.indexing.ranges import range_of
-from cyxla.numpy.tracing.api_boundary import api_boundary
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.promotion import WEAK_DTYPES
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, traced, value_of
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.promotion import WEAK_DTYPES
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import PACKAGE, plain_run, require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
-from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.tracing.user_program.api_boundary import api_boundary
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

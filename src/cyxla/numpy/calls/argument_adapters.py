@@ -12,7 +12,7 @@ import numpy as np
 
 from cyxla._native.dispatch import Dispatcher
 from cyxla.errors import UnimplementedError
-from cyxla.numpy.tracing.promotion import Dtype
+from cyxla.numpy.tracing.results.promotion import Dtype
 from cyxla.records import dataclass
 
 #: Types of static values: neither arrays nor numbers; they are part of a signature, and of a result.

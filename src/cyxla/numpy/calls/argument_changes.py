@@ -7,8 +7,8 @@ from dataclasses import is_dataclass
 from typing import Any, NamedTuple
 
 from cyxla.numpy.state.effects import DELETED, Deleted, Outside, set_attribute, set_item
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.containers import kind_of
-from cyxla.numpy.tracing.sized_array import SizedArray
 from cyxla.records import dataclass
 
 Step = tuple[Callable[[Any, Any], Any], Any]  # function of a container and a key that returns the part, and the key

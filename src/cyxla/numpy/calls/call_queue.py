@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from cyxla.forking import call_in_child, new_lock
-from cyxla.numpy.tracing.api_boundary import api_boundary
+from cyxla.numpy.tracing.user_program.api_boundary import api_boundary
 
 _LOCK = new_lock()
 _queue: ThreadPoolExecutor | None = None

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.numpy.tracing.arrays.deferred_array import has_element_type
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.numpy.tracing.containers import Kind, register_kind
-from cyxla.numpy.tracing.deferred_array import has_element_type
-from cyxla.numpy.tracing.traced_array import TracedArray
 
 _IMMUTABLE = (
     str, bytes, bool, int, float, complex, type(None), type(...), np.generic, Decimal, Fraction, date, time, timedelta,

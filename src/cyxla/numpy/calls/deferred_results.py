@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from cyxla.numpy.tracing.arrays.deferred_array import DeferredArray
 from cyxla.numpy.tracing.containers import Kind, register_kind
-from cyxla.numpy.tracing.deferred_array import DeferredArray
 
 
 class DeferredResult:

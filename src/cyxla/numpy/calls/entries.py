@@ -16,11 +16,11 @@ from cyxla.numpy.calls.argument_changes import ArgumentChange
 from cyxla.numpy.calls.lowering import NO_GUARDS, Lowered
 from cyxla.numpy.state.guards import Guards
 from cyxla.numpy.tracing import containers
+from cyxla.numpy.tracing.arrays.sized_array import SIZED, Prototype, build_arrays
 from cyxla.numpy.tracing.containers import Tree
 from cyxla.numpy.tracing.hooks import hooks
-from cyxla.numpy.tracing.result_layout import ROW_MAJOR_RESULT, Layout, inverse
-from cyxla.numpy.tracing.sized_array import SIZED, Prototype, build_arrays
-from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.tracing.results.result_layout import ROW_MAJOR_RESULT, Layout, inverse
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.types import Shape
 from cyxla.xla.service import Executable, WrappedExecutable
 from cyxla.xla.service.background import Job, submit

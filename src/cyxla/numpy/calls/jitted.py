@@ -52,17 +52,17 @@ from cyxla.numpy.calls.signatures import Call, read_arguments
 from cyxla.numpy.calls.stages import LoweredModule
 from cyxla.numpy.rewriting.functions import rewritten
 from cyxla.numpy.rewriting.methods import methods_rewritten
-from cyxla.numpy.rewriting.scopes import package_of
+from cyxla.numpy.rewriting.syntax.scopes import package_of
 from cyxla.numpy.state.snapshot import changing_nothing
-from cyxla.numpy.tracing import handlers as _handlers
-from cyxla.numpy.tracing.api_boundary import api_boundary
+from cyxla.numpy.tracing.arrays.sized_array import TooLargeError
 from cyxla.numpy.tracing.containers import flatten, map_leaves
 from cyxla.numpy.tracing.hooks import hooks
-from cyxla.numpy.tracing.needed_values import NeededValue
-from cyxla.numpy.tracing.sized_array import TooLargeError
 from cyxla.numpy.tracing.static_keys import static_key
 from cyxla.numpy.tracing.trace import current, require_current, warn_user
-from cyxla.numpy.tracing.user_frames import trim_traceback, user_line_of
+from cyxla.numpy.tracing.user_program import handlers as _handlers
+from cyxla.numpy.tracing.user_program.api_boundary import api_boundary
+from cyxla.numpy.tracing.user_program.needed_values import NeededValue
+from cyxla.numpy.tracing.user_program.user_frames import trim_traceback, user_line_of
 from cyxla.progress import compiling
 from cyxla.xla.client import platforms as _platforms
 from cyxla.xla.service import CompileOptions, LocalService

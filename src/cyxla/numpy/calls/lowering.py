@@ -18,26 +18,26 @@ from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, Adapter
 from cyxla.numpy.calls.argument_changes import ArgumentChange, ArgumentContainers
 from cyxla.numpy.calls.constant_results import constant_result
 from cyxla.numpy.calls.deferred_results import deferred_result
-from cyxla.numpy.rewriting.python_state import traced_parts
-from cyxla.numpy.rewriting.unbound import Unbound
+from cyxla.numpy.rewriting.parts.python_state import traced_parts
+from cyxla.numpy.rewriting.parts.unbound import Unbound
 from cyxla.numpy.state.effects import Effect
 from cyxla.numpy.state.guards import Guards
 from cyxla.numpy.state.names import guard_names
 from cyxla.numpy.state.outside import OutsideValues, Path
 from cyxla.numpy.state.snapshot import watching
-from cyxla.numpy.tracing.classes import class_of
+from cyxla.numpy.tracing.arrays.memory_layout import dense
+from cyxla.numpy.tracing.arrays.sized_array import SIZED, SizedArray, contains_sized, size_array
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.containers import ARGUMENT, LEAF, Tree, flatten, kind_of, paths, register_kind
-from cyxla.numpy.tracing.doubts import leave as leave_for_doubt
-from cyxla.numpy.tracing.eigenvalue_results import real_if_zero
-from cyxla.numpy.tracing.memory_layout import dense
-from cyxla.numpy.tracing.needed_values import NeededValue
-from cyxla.numpy.tracing.promotion import Dtype, Kind, dtype_of
 from cyxla.numpy.tracing.random_state import drawing_in_runs_alone
-from cyxla.numpy.tracing.result_layout import ROW_MAJOR_RESULT, Layout, inverse, layout_of
-from cyxla.numpy.tracing.sized_array import SIZED, SizedArray, contains_sized, size_array
+from cyxla.numpy.tracing.results.eigenvalue_results import real_if_zero
+from cyxla.numpy.tracing.results.promotion import Dtype, Kind, dtype_of
+from cyxla.numpy.tracing.results.result_layout import ROW_MAJOR_RESULT, Layout, inverse, layout_of
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import Program, Trace, tracing
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.tracing.user_program.classes import class_of
+from cyxla.numpy.tracing.user_program.doubts import leave as leave_for_doubt
+from cyxla.numpy.tracing.user_program.needed_values import NeededValue
 from cyxla.records import dataclass
 from cyxla.types import ElementType, Shape, from_numpy
 from cyxla.xla.hlo import HloModule

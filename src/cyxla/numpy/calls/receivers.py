@@ -10,9 +10,9 @@ import numpy as np
 from cyxla._native.dispatch import Receiver
 from cyxla.errors import TraceError
 from cyxla.numpy.calls.argument_adapters import STATIC_TYPES
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced
 from cyxla.numpy.tracing.containers import flatten, kind_of, map_leaves
 from cyxla.numpy.tracing.trace import user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 
 
 def receiver_of(instance: Any) -> Any:

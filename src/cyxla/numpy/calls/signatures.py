@@ -18,9 +18,9 @@ from cyxla.numpy.calls.lowering import MOST_STATIC, Spec
 from cyxla.numpy.calls.specs import array_of, array_spec, is_pair, spec
 from cyxla.numpy.tracing import containers
 from cyxla.numpy.tracing.containers import LEAF, Tree
-from cyxla.numpy.tracing.needed_values import NeededValue
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.static_keys import read_only_copy, static_key
-from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.tracing.user_program.needed_values import NeededValue
 from cyxla.records import dataclass
 
 MOST_NUMBERS = 1000  # Python's numbers in the containers of an argument

@@ -10,8 +10,8 @@ from cyxla._native.arguments import is_dlpack_alone
 from cyxla._native.dispatch import axes_of
 from cyxla.errors import DTypeError, OpError, ShapeError, TraceError, UnimplementedError
 from cyxla.numpy.calls.lowering import Spec
-from cyxla.numpy.tracing.traced_array import TracedArray, require_plain
-from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, require_plain
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.types import from_numpy
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import TraceError
+from cyxla.numpy.tracing.arrays.known_array import KnownArray
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, traced
 from cyxla.numpy.tracing.bodies import Body, inline, record_body
 from cyxla.numpy.tracing.containers import Tree, flatten, map_leaves, paths
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.known_array import KnownArray
-from cyxla.numpy.tracing.promotion import WEAK_DTYPES, Kind, common_kind, dtype_of
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.promotion import WEAK_DTYPES, Kind, common_kind, dtype_of
 from cyxla.numpy.tracing.trace import user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, traced
 from cyxla.types import from_numpy
 from cyxla.xla.hlo.builder import XlaOp
 

@@ -22,11 +22,11 @@ from cyxla.numpy.control.carry import (
     to_numpy,
 )
 from cyxla.numpy.control.lower_cond import emit_conditional
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, value_of
 from cyxla.numpy.tracing.bodies import Body, TracedFunction, inline, record, record_body
 from cyxla.numpy.tracing.containers import flatten
-from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.trace import current, require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, value_of
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

@@ -23,10 +23,10 @@ from cyxla.numpy.gradient.api import (
 from cyxla.numpy.gradient.custom_derivatives import ReverseModeOnlyError
 from cyxla.numpy.gradient.forward import push
 from cyxla.numpy.gradient.table import zeros
+from cyxla.numpy.tracing.arrays.sized_array import contains_sized
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, traced, value_of
 from cyxla.numpy.tracing.containers import map_leaves
-from cyxla.numpy.tracing.sized_array import contains_sized
 from cyxla.numpy.tracing.trace import require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, traced, value_of
 from cyxla.types import ElementType, Shape, from_numpy
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

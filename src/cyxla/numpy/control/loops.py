@@ -24,12 +24,12 @@ from cyxla.numpy.control.lower_scan import Scan, emit_scan
 from cyxla.numpy.control.lower_while import INDEX, emit_while
 from cyxla.numpy.gradient.api import compile_wrapper
 from cyxla.numpy.indexing.ranges import declare_range
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.numpy.tracing.bodies import TracedFunction, inline, record, record_body
 from cyxla.numpy.tracing.containers import Tree, flatten, map_leaves
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.promotion import Kind, dtype_of, same_kind
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.promotion import Kind, dtype_of, same_kind
 from cyxla.numpy.tracing.trace import current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.numpy.tracing.containers import flatten, kind_of
 from cyxla.numpy.tracing.trace import user_line
-from cyxla.numpy.tracing.traced_array import TracedArray
 
 Axis = int | None
 

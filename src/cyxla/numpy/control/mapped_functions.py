@@ -21,14 +21,14 @@ from cyxla.numpy.control.mapped_axes import (
 )
 from cyxla.numpy.gradient.api import compile_wrapper, name_of, with_signature_of
 from cyxla.numpy.indexing.masks import MaskedElements
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, contains_sized
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.bodies import Body
 from cyxla.numpy.tracing.containers import Tree, flatten, kind_of, paths
-from cyxla.numpy.tracing.doubts import leave
 from cyxla.numpy.tracing.hooks import hooks
-from cyxla.numpy.tracing.sized_array import SizedArray, contains_sized
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import Trace, current, require_current, tracing, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.tracing.user_program.doubts import leave
 from cyxla.records import dataclass
 from cyxla.xla.batching import Batcher, Value
 from cyxla.xla.batching.batcher import source_line

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.control.loops import length_of, scan
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.numpy.tracing.containers import map_leaves
-from cyxla.numpy.tracing.traced_array import TracedArray
 
 
 def map(f: Callable[[Any], Any], xs: Any) -> Any:

@@ -18,8 +18,8 @@ import numpy as np
 from cyxla.errors import DTypeError, InvalidArgumentError, NoCompilerError, ShapeError
 from cyxla.include_dir import get_include
 from cyxla.numpy.custom_calls.registration import ArraySpec, CustomCall, custom_call, register_c_call
-from cyxla.numpy.tracing.api_boundary import api_boundary
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced
+from cyxla.numpy.tracing.user_program.api_boundary import api_boundary
 from cyxla.records import dataclass
 from cyxla.xla.cpu.native import cache as store
 from cyxla.xla.cpu.native import compiler_search

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import DTypeError, InvalidArgumentError
-from cyxla.numpy.tracing.api_boundary import api_boundary
-from cyxla.numpy.tracing.sized_array import SizedArray
-from cyxla.numpy.tracing.texts import Field
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import current, require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.tracing.user_program.api_boundary import api_boundary
+from cyxla.numpy.tracing.user_program.texts import Field
 from cyxla.types import Shape
 from cyxla.xla.evaluator.targets.printing import ARRAY, NUMBER, PRINT, SCALAR, SIZED, build_value, format_message
 from cyxla.xla.hlo.builder import functions as xla

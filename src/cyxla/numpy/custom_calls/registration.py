@@ -13,9 +13,9 @@ import numpy as np
 
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
 from cyxla.numpy.gradient.composites import composite
-from cyxla.numpy.tracing.api_boundary import api_boundary
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, value_of
 from cyxla.numpy.tracing.trace import current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, value_of
+from cyxla.numpy.tracing.user_program.api_boundary import api_boundary
 from cyxla.records import dataclass
 from cyxla.types import Shape, from_numpy
 from cyxla.xla.evaluator import register_custom_call

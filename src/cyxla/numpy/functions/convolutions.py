@@ -9,11 +9,11 @@ import numpy as np
 
 from cyxla.errors import ShapeError
 from cyxla.numpy.control import cond, fori_loop
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.promotion import Dtype, result_type
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, value_of
 from cyxla.numpy.tracing.registry import implements
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.promotion import Dtype, result_type
 from cyxla.numpy.tracing.trace import require_current
-from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, value_of
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values

@@ -12,15 +12,15 @@ from cyxla.errors import TraceError
 from cyxla.numpy.functions.movement import moveaxis, reshape_row_major
 from cyxla.numpy.indexing.access import broadcast_value
 from cyxla.numpy.indexing.bounds import fail_where
-from cyxla.numpy.tracing.deferred_array import DeferredArray, has_element_type
-from cyxla.numpy.tracing.known_array import KnownArray
-from cyxla.numpy.tracing.memory_layout import column_major
-from cyxla.numpy.tracing.promotion import common_kind, inexact
+from cyxla.numpy.tracing.arrays.deferred_array import DeferredArray, has_element_type
+from cyxla.numpy.tracing.arrays.known_array import KnownArray
+from cyxla.numpy.tracing.arrays.memory_layout import column_major
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.registry import ALTERNATIVES, implements
-from cyxla.numpy.tracing.result_layout import order_letter, set_order
-from cyxla.numpy.tracing.texts import Field, TracedText
+from cyxla.numpy.tracing.results.promotion import common_kind, inexact
+from cyxla.numpy.tracing.results.result_layout import order_letter, set_order
 from cyxla.numpy.tracing.trace import require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
+from cyxla.numpy.tracing.user_program.texts import Field, TracedText
 from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values

@@ -10,9 +10,9 @@ import numpy as np
 
 from cyxla.errors import ShapeError
 from cyxla.numpy.functions.mathematics import make_complex
-from cyxla.numpy.tracing.promotion import result_type
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, cast
 from cyxla.numpy.tracing.registry import implements
-from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, cast
+from cyxla.numpy.tracing.results.promotion import result_type
 from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN
 
 Array = Any  # a traced array, computed on by NumPy's functions

@@ -12,11 +12,11 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from cyxla.errors import DTypeError, ShapeError
 from cyxla.numpy.functions.fft_gradient import transform
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.promotion import Dtype, result_type
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.numpy.tracing.registry import implements
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.promotion import Dtype, result_type
 from cyxla.numpy.tracing.trace import warn_user
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.numpy.ufuncs.apply import to_outputs
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

@@ -13,13 +13,13 @@ import numpy as np
 from cyxla.errors import DTypeError, OutOfRangeError, ShapeError, UnimplementedError
 from cyxla.numpy.functions.sorting import find_insertion_indices, gather_elements
 from cyxla.numpy.indexing.ranges import range_of
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.deferred_array import DeferredArray
-from cyxla.numpy.tracing.promotion import result_type
+from cyxla.numpy.tracing.arrays.deferred_array import DeferredArray
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, require_known, value_of
 from cyxla.numpy.tracing.registry import implements
-from cyxla.numpy.tracing.sized_array import SizedArray, as_size
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.promotion import result_type
 from cyxla.numpy.tracing.trace import require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, require_known, value_of
 from cyxla.numpy.ufunc_methods.reduce import known_values, reduce_op
 from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.types import ElementType

@@ -18,13 +18,13 @@ from cyxla.numpy.indexing.packing import nonzero_indices
 from cyxla.numpy.indexing.parse import parse
 from cyxla.numpy.indexing.ranges import range_of
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.known_array import values_of
-from cyxla.numpy.tracing.promotion import result_type
+from cyxla.numpy.tracing.arrays.known_array import values_of
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.registry import implements
-from cyxla.numpy.tracing.sized_array import SizedArray
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.promotion import result_type
 from cyxla.numpy.tracing.trace import require_current
-from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_together
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.functions.mathematics import keep_python_number
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.promotion import kind_of
-from cyxla.numpy.tracing.promotion import result_type as common_type_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, cast, require_known, value_of
 from cyxla.numpy.tracing.registry import implements
-from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, cast, require_known, value_of
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.promotion import kind_of
+from cyxla.numpy.tracing.results.promotion import result_type as common_type_of
 
 Array = Any  # a traced array, computed on by NumPy's functions
 _PRECISIONS = {np.dtype(np.float16): 0, np.dtype(np.float32): 1, np.dtype(np.float64): 2}

@@ -13,11 +13,11 @@ import numpy as np
 from cyxla.errors import DTypeError, OutOfRangeError, ShapeError
 from cyxla.numpy.gradient.composites import attach
 from cyxla.numpy.indexing.access import convert_for_assignment
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.promotion import result_type
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, cast, traced, value_of
 from cyxla.numpy.tracing.registry import ALTERNATIVES, implements
-from cyxla.numpy.tracing.result_layout import set_order
-from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, cast, traced, value_of
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.promotion import result_type
+from cyxla.numpy.tracing.results.result_layout import set_order
 from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN
 from cyxla.numpy.ufuncs.apply import call, to_outputs
 from cyxla.xla.hlo.builder import XlaOp

@@ -10,10 +10,10 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.memory_layout import Memory, column_major, reshape_view
+from cyxla.numpy.tracing.arrays.memory_layout import Memory, column_major, reshape_view
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, require_sizes, value_of
 from cyxla.numpy.tracing.registry import implements
-from cyxla.numpy.tracing.result_layout import order_letter
-from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, require_sizes, value_of
+from cyxla.numpy.tracing.results.result_layout import order_letter
 from cyxla.numpy.ufuncs.apply import broadcast_to as broadcast_op
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

@@ -11,8 +11,8 @@ from cyxla.errors import UnimplementedError
 from cyxla.numpy.functions.joining import concatenate, require_known, take_indices
 from cyxla.numpy.functions.movement import flip
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, value_of
 from cyxla.numpy.tracing.registry import implements
-from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, value_of
 from cyxla.numpy.ufunc_methods.reduce import known_values
 from cyxla.numpy.ufuncs.apply import broadcast_to as broadcast_op
 from cyxla.numpy.ufuncs.apply import convert_checked

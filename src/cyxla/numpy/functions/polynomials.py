@@ -8,9 +8,9 @@ import numpy as np
 
 from cyxla.errors import ShapeError, TraceError
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.deferred_array import DeferredArray
+from cyxla.numpy.tracing.arrays.deferred_array import DeferredArray
+from cyxla.numpy.tracing.arrays.traced_array import as_strong, as_traced, cast, value_of
 from cyxla.numpy.tracing.registry import ALTERNATIVES, implements
-from cyxla.numpy.tracing.traced_array import as_strong, as_traced, cast, value_of
 from cyxla.numpy.ufunc_methods.reduce import known_values
 from cyxla.numpy.ufuncs.integer_loops import any_of
 from cyxla.types import ElementType

@@ -12,11 +12,11 @@ from cyxla.errors import DTypeError, OutOfRangeError, ShapeError
 from cyxla.numpy.functions.sorting import gather_elements
 from cyxla.numpy.functions.statistics import broadcast_weights, mean, nanmean
 from cyxla.numpy.functions.total_order import sort_together
-from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, cast, value_of
 from cyxla.numpy.tracing.registry import implements
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast, value_of
-from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.numpy.ufunc_methods.cumulative import cumulative
 from cyxla.numpy.ufunc_methods.reduce import (
     NOT_GIVEN,

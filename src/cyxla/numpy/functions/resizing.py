@@ -14,11 +14,11 @@ from cyxla.numpy.functions.joining import flatten_if_no_axis, normalize_position
 from cyxla.numpy.functions.movement import resolve_axis
 from cyxla.numpy.indexing.bounds import fail_where
 from cyxla.numpy.indexing.ranges import range_of
-from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.registry import implements
-from cyxla.numpy.tracing.sized_array import SizedArray, as_size, filled
+from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.trace import require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
 from cyxla.xla.hlo.builder import functions as xla
 
 _GREATEST_BOUND = 1 << 24  # greatest bound of a size that follows from the range of counts

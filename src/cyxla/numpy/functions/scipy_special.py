@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced
 
 Array = Any  # a NumPy or traced array, computed on by NumPy's functions
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.tracing.promotion import common_kind, dtype_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, value_of
 from cyxla.numpy.tracing.registry import implements
+from cyxla.numpy.tracing.results.promotion import common_kind, dtype_of
 from cyxla.numpy.tracing.trace import require_current
-from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, value_of
 from cyxla.numpy.ufunc_methods.reduce import reduce_op
 from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.xla.hlo.builder import XlaOp

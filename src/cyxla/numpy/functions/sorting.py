@@ -11,11 +11,11 @@ import numpy as np
 
 from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.numpy.functions.total_order import comes_before, sort_indices, sort_together
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.promotion import result_type
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, require_known, value_of
 from cyxla.numpy.tracing.registry import implements
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.promotion import result_type
 from cyxla.numpy.tracing.trace import require_current
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, require_known, value_of
 from cyxla.numpy.ufunc_methods.reduce import known_values, reduce_op, reduction_axes, single_axis
 from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.types import ElementType

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from cyxla.numpy.indexing.packing import pack
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, valid
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, value_of
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS, implements
-from cyxla.numpy.tracing.sized_array import SizedArray, valid
-from cyxla.numpy.tracing.traced_array import TracedArray, as_strong, as_traced, value_of
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

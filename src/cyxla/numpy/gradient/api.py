@@ -13,13 +13,13 @@ import numpy as np
 
 from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError, TraceError
 from cyxla.numpy.gradient.backward import Linearised, or_zeros
-from cyxla.numpy.tracing.api_boundary import api_boundary
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.numpy.tracing.bodies import record
 from cyxla.numpy.tracing.containers import Tree, flatten, paths
 from cyxla.numpy.tracing.hooks import hooks
-from cyxla.numpy.tracing.promotion import WEAK_DTYPES
+from cyxla.numpy.tracing.results.promotion import WEAK_DTYPES
 from cyxla.numpy.tracing.trace import current, require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
+from cyxla.numpy.tracing.user_program.api_boundary import api_boundary
 from cyxla.records import dataclass
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp

@@ -13,10 +13,10 @@ from cyxla.errors import FailedPreconditionError, TraceError, UnimplementedError
 from cyxla.numpy.gradient.backward import Linearised
 from cyxla.numpy.gradient.composites import attach
 from cyxla.numpy.gradient.table import zeros
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.numpy.tracing.bodies import Body, TracedFunction, inline, record
 from cyxla.numpy.tracing.containers import Tree, flatten, map_leaves
 from cyxla.numpy.tracing.trace import Pullback, current, require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.records import dataclass
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

@@ -17,12 +17,12 @@ from cyxla.numpy.gradient.api import (
 from cyxla.numpy.gradient.backward import Linearised, is_inexact, or_zeros
 from cyxla.numpy.gradient.custom_derivatives import forward_mode
 from cyxla.numpy.gradient.table import zeros
-from cyxla.numpy.tracing.api_boundary import api_boundary
+from cyxla.numpy.tracing.arrays.sized_array import size_leaves
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.numpy.tracing.bodies import record
 from cyxla.numpy.tracing.containers import flatten
-from cyxla.numpy.tracing.sized_array import size_leaves
 from cyxla.numpy.tracing.trace import current, require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
+from cyxla.numpy.tracing.user_program.api_boundary import api_boundary
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
 

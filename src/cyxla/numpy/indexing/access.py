@@ -13,8 +13,8 @@ from cyxla.numpy.indexing.basic import SlicePlan, numpy_key
 from cyxla.numpy.indexing.masks import MaskedElements, MaskPlan
 from cyxla.numpy.indexing.parse import IntegerEntry, MaskEntry, Selection, parse
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.sized_array import SizedArray
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to, convert_checked
 from cyxla.records import dataclass
 from cyxla.xla.hlo.builder import XlaComputation, XlaOp, scalar_computation

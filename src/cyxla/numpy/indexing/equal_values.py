@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cyxla.numpy.tracing.traced_array import TracedArray, value_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, value_of
 from cyxla.xla.hlo.instruction import Instruction
 
 _MAX_COMPARED = 10_000  # greatest number of instructions that a comparison of two values visits

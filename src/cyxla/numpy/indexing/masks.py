@@ -24,11 +24,11 @@ from cyxla.numpy.indexing.parse import (
     SliceEntry,
 )
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, register_container
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, note_text, value_of
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS
-from cyxla.numpy.tracing.sized_array import SizedArray, register_container
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import Trace, require_current
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, note_text, value_of
-from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.records import dataclass
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

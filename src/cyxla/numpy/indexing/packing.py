@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from cyxla.numpy.indexing.equal_values import same_value
-from cyxla.numpy.tracing.sized_array import SizedArray, size_array
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, size_array
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.numpy.tracing.trace import Rule, require_current
-from cyxla.numpy.tracing.traced_array import TracedArray
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

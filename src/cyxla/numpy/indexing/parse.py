@@ -13,9 +13,9 @@ from cyxla.errors import OutOfRangeError, TraceError
 from cyxla.numpy.indexing.bounds import check_indices, check_slice
 from cyxla.numpy.indexing.ranges import difference
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.known_array import values_of
+from cyxla.numpy.tracing.arrays.known_array import values_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.trace import require_current
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.records import dataclass
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

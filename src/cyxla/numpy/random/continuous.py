@@ -9,7 +9,7 @@ import numpy as np
 
 from cyxla.numpy.gradient.composites import attach
 from cyxla.numpy.random.random_words import Array, Source, as_float64, float_type, require, sizes_of, to_out
-from cyxla.numpy.tracing.traced_array import TracedArray, value_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, value_of
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.special_loops import gamma_sample_grad

@@ -9,7 +9,7 @@ import numpy as np
 from cyxla.numpy.control.loops import while_loop
 from cyxla.numpy.random.continuous import Continuous, require_nonnegative, require_positive
 from cyxla.numpy.random.random_words import Array, Source, as_float64, require, sizes_of
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.xla.lib import special
 
 _MAX_INVERSION_MEAN = 10.0  # means below which inversion takes fewer steps than rejection

@@ -9,7 +9,7 @@ import numpy as np
 
 from cyxla.numpy.random.discrete import MAX_POPULATION, Discrete
 from cyxla.numpy.random.random_words import Array, as_float64, require, sizes_of
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced
 
 
 class Multivariate(Discrete):

@@ -11,7 +11,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from cyxla.numpy.random.random_words import Array, as_float64, require, sizes_of, to_out
 from cyxla.numpy.random.uniform import Uniform
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced
 
 
 class Selection(Uniform):

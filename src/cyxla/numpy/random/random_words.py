@@ -12,7 +12,7 @@ import numpy as np
 from cyxla.errors import TraceError
 from cyxla.numpy.control.loops import while_loop
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.records import dataclass
 from cyxla.types import Shape, from_numpy
 from cyxla.xla.hlo.builder import functions as xla

@@ -11,7 +11,7 @@ from cyxla.numpy.random import keys
 from cyxla.numpy.random.multivariate import Multivariate
 from cyxla.numpy.random.permutations_and_choice import Selection
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.traced_array import TracedArray
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 
 _ALTERNATIVES = {"bytes": "integers(0, 256, length, np.uint8)", "bit_generator": "cyxla.random.key and split"}
 

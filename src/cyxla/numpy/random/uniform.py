@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.random.random_words import Array, Source, as_float64, float_type, require, sizes_of, to_out
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced
 
 _U64 = np.dtype(np.uint64)
 _U64_MAX = 2**64 - 1

@@ -11,10 +11,9 @@ import numpy as np
 from cyxla.errors import InternalError, TraceError, UnimplementedError, UnknownError
 from cyxla.numpy.control.carry import agreed_kind, array_text
 from cyxla.numpy.control.lower_cond import emit_conditional
-from cyxla.numpy.rewriting.jumps import VALUE
-from cyxla.numpy.rewriting.parts import Leaves, Part
-from cyxla.numpy.rewriting.python_functions.choices import truth
-from cyxla.numpy.rewriting.python_state import (
+from cyxla.numpy.rewriting.loops.unrolling import ITERATIONS_OF_A_BRANCH, count_iterations
+from cyxla.numpy.rewriting.parts.parts import Leaves, Part
+from cyxla.numpy.rewriting.parts.python_state import (
     ABSENT,
     Contents,
     PythonState,
@@ -24,18 +23,19 @@ from cyxla.numpy.rewriting.python_state import (
     structure_of,
     with_items,
 )
-from cyxla.numpy.rewriting.sharing import refuse_sharing
-from cyxla.numpy.rewriting.unbound import PossiblyUnbound, Unbound, unbound_flag
-from cyxla.numpy.rewriting.unrolling import ITERATIONS_OF_A_BRANCH, count_iterations
+from cyxla.numpy.rewriting.parts.sharing import refuse_sharing
+from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound, unbound_flag
+from cyxla.numpy.rewriting.python_functions.choices import truth
+from cyxla.numpy.rewriting.syntax.jumps import VALUE
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.bodies import Body, inline, record_body
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.doubts import note_doubt
-from cyxla.numpy.tracing.handlers import is_in_try_block
-from cyxla.numpy.tracing.promotion import Kind, dtype_of
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.promotion import Kind, dtype_of
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import current, require_current, resumed, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.tracing.user_frames import HOOKS
-from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.tracing.user_program.doubts import note_doubt
+from cyxla.numpy.tracing.user_program.handlers import is_in_try_block
+from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 

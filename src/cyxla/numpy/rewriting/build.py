@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import TypeVar
 
-from cyxla.numpy.tracing.user_frames import HOOKS
+from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 
 S = TypeVar("S", bound=ast.stmt)
 

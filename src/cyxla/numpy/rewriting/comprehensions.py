@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.rewriting.branches import TracedBranch
-from cyxla.numpy.rewriting.iterables import Source, source_of, use_up
-from cyxla.numpy.rewriting.loops import MOST_UNROLLED, ForLoop
-from cyxla.numpy.rewriting.parts import Part
-from cyxla.numpy.rewriting.plans import Variables
+from cyxla.numpy.rewriting.loops.iterables import Source, source_of, use_up
+from cyxla.numpy.rewriting.loops.loops import MOST_UNROLLED, ForLoop
+from cyxla.numpy.rewriting.loops.plans import Variables
+from cyxla.numpy.rewriting.loops.recordings import INDEX
+from cyxla.numpy.rewriting.loops.stacks import Stacks, with_traced_numbers
+from cyxla.numpy.rewriting.parts.parts import Part
+from cyxla.numpy.rewriting.parts.python_state import PythonState
 from cyxla.numpy.rewriting.python_functions.choices import truth
-from cyxla.numpy.rewriting.python_state import PythonState
-from cyxla.numpy.rewriting.recordings import INDEX
-from cyxla.numpy.rewriting.stacks import Stacks, with_traced_numbers
-from cyxla.numpy.tracing.classes import class_of
+from cyxla.numpy.tracing.arrays.stacked_list import RUN_TIME, Elements, StackedList, structure_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, traced
 from cyxla.numpy.tracing.containers import flatten
-from cyxla.numpy.tracing.stacked_list import RUN_TIME, Elements, StackedList, structure_of
 from cyxla.numpy.tracing.trace import current, require_current
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, traced
+from cyxla.numpy.tracing.user_program.classes import class_of
 
 LEAST_KNOWN = 1000  # elements of known values that a loop of the program makes rather than Python
 _NO_VARIABLES = Variables.of((), (), (), (), ())

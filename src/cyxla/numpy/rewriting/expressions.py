@@ -6,10 +6,10 @@ import ast
 from collections.abc import Sequence
 from typing import Any, cast
 
-from cyxla.numpy.rewriting import build
-from cyxla.numpy.rewriting.names import Names, parameter_names, root_of
-from cyxla.numpy.rewriting.scopes import NameOrigins, Origin, is_called
-from cyxla.numpy.tracing.user_frames import HOOKS
+from cyxla.numpy.rewriting.syntax import build
+from cyxla.numpy.rewriting.syntax.names import Names, parameter_names, root_of
+from cyxla.numpy.rewriting.syntax.scopes import NameOrigins, Origin, is_called
+from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 
 GENERATORS = (ast.Yield, ast.YieldFrom, ast.Await)
 _IDENTITY = (ast.Is, ast.IsNot)

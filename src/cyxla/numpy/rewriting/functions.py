@@ -11,16 +11,16 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from cyxla.forking import new_lock
 from cyxla.numpy.rewriting.hooks import Hooks
-from cyxla.numpy.rewriting.names import Names
-from cyxla.numpy.rewriting.plain_code import is_plain
-from cyxla.numpy.rewriting.scopes import NameOrigins, has_python_code, package_of
-from cyxla.numpy.rewriting.source import definition_of, innermost, scope_of
-from cyxla.numpy.rewriting.transform import Transformer
+from cyxla.numpy.rewriting.syntax.names import Names
+from cyxla.numpy.rewriting.syntax.plain_code import is_plain
+from cyxla.numpy.rewriting.syntax.scopes import NameOrigins, has_python_code, package_of
+from cyxla.numpy.rewriting.syntax.source import definition_of, innermost, scope_of
+from cyxla.numpy.rewriting.syntax.transform import Transformer
 from cyxla.numpy.state.names import guard_names
 from cyxla.numpy.state.scope import Scope, outside_values
 from cyxla.numpy.state.snapshot import Snapshot
 from cyxla.numpy.tracing.hooks import hooks
-from cyxla.numpy.tracing.user_frames import HOOKS
+from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 
 _rewritten: WeakKeyDictionary[FunctionType, FunctionType] = WeakKeyDictionary()
 _without_source: WeakSet[FunctionType] = WeakSet()

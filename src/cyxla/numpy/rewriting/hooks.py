@@ -13,29 +13,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cyxla.errors import OpError, TraceError, UnimplementedError
-from cyxla.numpy.rewriting import iterables
-from cyxla.numpy.rewriting.jumps import VALUE
 from cyxla.numpy.rewriting.known_branch import KnownBranch
 from cyxla.numpy.rewriting.known_conditions import is_static, needs_value
+from cyxla.numpy.rewriting.loops import iterables
+from cyxla.numpy.rewriting.parts.unbound import Unbound
 from cyxla.numpy.rewriting.python_functions.choices import truth
 from cyxla.numpy.rewriting.python_functions.classes import SUBSTITUTES_IN_SCOPE
 from cyxla.numpy.rewriting.python_functions.impure import refuse_method
 from cyxla.numpy.rewriting.python_functions.lists_of_numbers import indexed
 from cyxla.numpy.rewriting.python_functions.table import SUBSTITUTES
 from cyxla.numpy.rewriting.python_functions.texts import METHODS, formatted, joined, percent
-from cyxla.numpy.rewriting.scopes import is_generic, is_user_function
-from cyxla.numpy.rewriting.unbound import Unbound
+from cyxla.numpy.rewriting.syntax.jumps import VALUE
+from cyxla.numpy.rewriting.syntax.scopes import is_generic, is_user_function
 from cyxla.numpy.state.scope import Scope
-from cyxla.numpy.tracing.classes import class_of
+from cyxla.numpy.tracing.arrays.stacked_list import StackedList
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced, value_of
 from cyxla.numpy.tracing.hooks import hooks as tracing_hooks
-from cyxla.numpy.tracing.stacked_list import StackedList
-from cyxla.numpy.tracing.texts import TracedText
 from cyxla.numpy.tracing.trace import depth, require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, value_of
+from cyxla.numpy.tracing.user_program.classes import class_of
+from cyxla.numpy.tracing.user_program.texts import TracedText
 
 if TYPE_CHECKING:
     from cyxla.numpy.rewriting.branches import TracedBranch
-    from cyxla.numpy.rewriting.loops import ForLoop, WhileLoop
+    from cyxla.numpy.rewriting.loops.loops import ForLoop, WhileLoop
 
 _np: Any = np  # its functions dispatch to this package
 
@@ -112,16 +112,16 @@ class Hooks:
     @staticmethod
     def loop(iterable: Any, is_held: bool, *facts: Sequence[str]) -> ForLoop:
         """Begin a `for`, over a value that something else may hold."""
-        from cyxla.numpy.rewriting.loops import ForLoop
-        from cyxla.numpy.rewriting.plans import Variables
+        from cyxla.numpy.rewriting.loops.loops import ForLoop
+        from cyxla.numpy.rewriting.loops.plans import Variables
 
         return ForLoop(iterable, Variables.of(*facts), is_held=is_held)
 
     @staticmethod
     def while_loop(*facts: Sequence[str]) -> WhileLoop:
         """Begin a `while`."""
-        from cyxla.numpy.rewriting.loops import WhileLoop
-        from cyxla.numpy.rewriting.plans import Variables
+        from cyxla.numpy.rewriting.loops.loops import WhileLoop
+        from cyxla.numpy.rewriting.loops.plans import Variables
 
         return WhileLoop(Variables.of(*facts))
 
@@ -271,7 +271,7 @@ class Hooks:
     @staticmethod
     def comprehension(iterable: Any, element: Callable[..., Any], count: int | None = None) -> list[Any]:
         """Return the list of the elements for all values, each unpacked into a number of arguments if it is given."""
-        from cyxla.numpy.rewriting.comprehensions import comprehension
+        from cyxla.numpy.rewriting.loops.comprehensions import comprehension
 
         return comprehension(iterable, element if count is None else _unpacking(element, count))
 
@@ -280,7 +280,7 @@ class Hooks:
         iterable: Any, test: Callable[..., Any], element: Callable[..., Any], count: int | None = None
     ) -> list[Any]:
         """Return the list of the elements for all values that pass a test; see `comprehension`."""
-        from cyxla.numpy.rewriting.comprehensions import filtered
+        from cyxla.numpy.rewriting.loops.comprehensions import filtered
 
         functions = (test, element) if count is None else (_unpacking(test, count), _unpacking(element, count))
         return filtered(iterable, *functions)
@@ -288,7 +288,7 @@ class Hooks:
     @staticmethod
     def flattened(lists: list[Any]) -> list[Any]:
         """Return the list that a comprehension with several `for` makes of the lists of its inner ones."""
-        from cyxla.numpy.rewriting.comprehensions import flattened
+        from cyxla.numpy.rewriting.loops.comprehensions import flattened
 
         return flattened(lists)
 

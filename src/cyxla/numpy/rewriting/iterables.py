@@ -13,13 +13,13 @@ import numpy as np
 
 from cyxla.errors import TraceError
 from cyxla.numpy.indexing.ranges import declare_range, range_of
-from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.arrays.known_array import KnownArray
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
+from cyxla.numpy.tracing.arrays.stacked_list import StackedList
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, traced, value_of
 from cyxla.numpy.tracing.hooks import hooks
-from cyxla.numpy.tracing.known_array import KnownArray
-from cyxla.numpy.tracing.sized_array import SizedArray
-from cyxla.numpy.tracing.stacked_list import StackedList
+from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.trace import current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, traced, value_of
 from cyxla.xla.hlo.builder import XlaOp
 
 _np: Any = np  # its functions dispatch to this package

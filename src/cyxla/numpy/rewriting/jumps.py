@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import cast
 
-from cyxla.numpy.rewriting import build
-from cyxla.numpy.rewriting.names import has_own, own_nodes
+from cyxla.numpy.rewriting.syntax import build
+from cyxla.numpy.rewriting.syntax.names import has_own, own_nodes
 from cyxla.records import dataclass
 
 RETURNED, VALUE = "_cyxla_returned", "_cyxla_value"

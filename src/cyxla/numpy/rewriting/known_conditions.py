@@ -5,8 +5,8 @@ from __future__ import annotations
 from operator import index
 from typing import Any
 
-from cyxla.numpy.tracing.needed_values import inputs_of
 from cyxla.numpy.tracing.trace import require_current
+from cyxla.numpy.tracing.user_program.needed_values import inputs_of
 
 
 def is_static(value: Any) -> bool:

@@ -18,21 +18,21 @@ from cyxla.errors import InternalError, TraceError
 from cyxla.numpy.control.lower_scan import Scan, emit_scan
 from cyxla.numpy.control.lower_while import emit_while
 from cyxla.numpy.indexing.ranges import declare_range
-from cyxla.numpy.rewriting.iterables import Source, elements_of, held, is_iterator, source_of, use_up
 from cyxla.numpy.rewriting.known_conditions import is_static, needs_value
-from cyxla.numpy.rewriting.plans import Peel, Plan, Repeat, Unsuitable, Variables
+from cyxla.numpy.rewriting.loops.iterables import Source, elements_of, held, is_iterator, source_of, use_up
+from cyxla.numpy.rewriting.loops.plans import Peel, Plan, Repeat, Unsuitable, Variables
+from cyxla.numpy.rewriting.loops.recordings import Recording
+from cyxla.numpy.rewriting.loops.stacks import Appends, roots_of
+from cyxla.numpy.rewriting.loops.unrolling import ITERATIONS_OF_A_PASS, Unrolling, count_iterations
+from cyxla.numpy.rewriting.parts.python_state import PythonState
 from cyxla.numpy.rewriting.python_functions.choices import truth
-from cyxla.numpy.rewriting.python_state import PythonState
-from cyxla.numpy.rewriting.recordings import Recording
-from cyxla.numpy.rewriting.stacks import Appends, roots_of
-from cyxla.numpy.rewriting.unrolling import ITERATIONS_OF_A_PASS, Unrolling, count_iterations
+from cyxla.numpy.tracing.arrays.known_array import KnownArray
+from cyxla.numpy.tracing.arrays.stacked_list import StackedList
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, traced, value_of
 from cyxla.numpy.tracing.bodies import Body, inline, record_body
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.known_array import KnownArray
-from cyxla.numpy.tracing.promotion import dtype_of
-from cyxla.numpy.tracing.stacked_list import StackedList
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.promotion import dtype_of
 from cyxla.numpy.tracing.trace import PlainRunError, current, require_current, resumed
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, traced, value_of
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from cyxla.forking import call_in_child, new_lock
 from cyxla.numpy.rewriting.functions import rewritten
-from cyxla.numpy.rewriting.scopes import is_user_function
+from cyxla.numpy.rewriting.syntax.scopes import is_user_function
 from cyxla.numpy.tracing.hooks import hooks
 
 #: Methods that run where no state of a program counts, or that decide how all others are found.

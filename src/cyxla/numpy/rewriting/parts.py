@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from cyxla.numpy.control.carry import is_array
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.bodies import Body
 from cyxla.numpy.tracing.containers import Tree, flatten
 from cyxla.numpy.tracing.trace import Trace, WriteLog, require_current
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
 

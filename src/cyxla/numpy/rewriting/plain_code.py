@@ -10,7 +10,7 @@ from types import CodeType, FunctionType
 import numpy as np
 
 from cyxla.numpy.rewriting.python_functions.table import SUBSTITUTES
-from cyxla.numpy.rewriting.scopes import NameOrigins, Origin
+from cyxla.numpy.rewriting.syntax.scopes import NameOrigins, Origin
 
 _LIBRARIES = ("numpy", "scipy", "cyxla")
 _ARRAY_ATTRIBUTES = frozenset(dir(np.ndarray)) | {"at"}

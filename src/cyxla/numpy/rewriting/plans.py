@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Any, NamedTuple
 
-from cyxla.numpy.rewriting.parts import Leaves
-from cyxla.numpy.tracing.promotion import Kind
-from cyxla.numpy.tracing.traced_array import TracedArray
-from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.rewriting.parts.parts import Leaves
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray
+from cyxla.numpy.tracing.results.promotion import Kind
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.records import dataclass
 
 

@@ -33,11 +33,11 @@ from cyxla.numpy.state.effects import Effect
 from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
 from cyxla.numpy.state.outside import OutsideValues
 from cyxla.numpy.state.scope import outside_values
-from cyxla.numpy.tracing.known_array import KnownArray
-from cyxla.numpy.tracing.sized_array import SizedArray
+from cyxla.numpy.tracing.arrays.known_array import KnownArray
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
+from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray
 from cyxla.numpy.tracing.trace import PlainRunError, is_internal, plain_run, user_line
-from cyxla.numpy.tracing.traced_array import LazyList, TracedArray
-from cyxla.numpy.tracing.user_frames import HOOKS
+from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 
 _MOST_OBJECTS: Final = 10_000
 _CONTAINERS: Final = (list, dict, set, deque)

@@ -12,9 +12,9 @@ from sysconfig import get_paths
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
-from cyxla.numpy.rewriting.names import Names
 from cyxla.numpy.rewriting.python_functions.classes import SUBSTITUTES_IN_SCOPE
 from cyxla.numpy.rewriting.python_functions.table import SUBSTITUTES
+from cyxla.numpy.rewriting.syntax.names import Names
 from cyxla.numpy.tracing.trace import is_internal
 
 

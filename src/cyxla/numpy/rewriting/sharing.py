@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from cyxla.errors import TraceError
-from cyxla.numpy.rewriting.unbound import PossiblyUnbound
-from cyxla.numpy.tracing.known_array import KnownArray
+from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound
+from cyxla.numpy.tracing.arrays.known_array import KnownArray
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, View
 from cyxla.numpy.tracing.trace import user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, View
 from cyxla.xla.hlo.builder import XlaOp
 
 

@@ -9,14 +9,14 @@ from typing import Any, Final
 import numpy as np
 
 from cyxla.errors import TraceError
-from cyxla.numpy.rewriting.plans import Unsuitable, is_shared_array
-from cyxla.numpy.tracing.classes import class_of
+from cyxla.numpy.rewriting.loops.plans import Unsuitable, is_shared_array
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, size_array
+from cyxla.numpy.tracing.arrays.stacked_list import RUN_TIME, Elements, StackedList, leaf_of, structure_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.containers import Tree, flatten
-from cyxla.numpy.tracing.sized_array import SizedArray, size_array
-from cyxla.numpy.tracing.stacked_list import RUN_TIME, Elements, StackedList, leaf_of, structure_of
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import current, require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.tracing.user_program.classes import class_of
 from cyxla.xla.hlo.builder import functions as xla
 
 MOST_BYTES: Final = 1 << 28  # of the arrays for a list of run-time length

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, TypeGuard, cast
 
-from cyxla.numpy.rewriting import build
-from cyxla.numpy.rewriting.expressions import GENERATORS, ExpressionTransformer, attribute_of, is_python_test
-from cyxla.numpy.rewriting.jumps import RETURNED, VALUE, remove_jumps
-from cyxla.numpy.rewriting.names import (
+from cyxla.numpy.rewriting.syntax import build
+from cyxla.numpy.rewriting.syntax.expressions import GENERATORS, ExpressionTransformer, attribute_of, is_python_test
+from cyxla.numpy.rewriting.syntax.jumps import RETURNED, VALUE, remove_jumps
+from cyxla.numpy.rewriting.syntax.names import (
     Liveness,
     Names,
     appended_list,
@@ -22,8 +22,8 @@ from cyxla.numpy.rewriting.names import (
     rebound_names,
     written_root,
 )
-from cyxla.numpy.rewriting.scopes import NameOrigins, Origin
-from cyxla.numpy.tracing.user_frames import HOOKS
+from cyxla.numpy.rewriting.syntax.scopes import NameOrigins, Origin
+from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 
 
 class Transformer(ExpressionTransformer):

@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.numpy.tracing.trace import Trace, require_current, resumed
-from cyxla.numpy.tracing.traced_array import TracedArray
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 

@@ -20,9 +20,9 @@ from cyxla.numpy.indexing.ranges import difference
 from cyxla.numpy.sized.frames import Frame, align, fail_unless, fit, resized, wrapped
 from cyxla.numpy.sized.slices import slice_along
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.sized_array import SizedArray, filled, is_within, valid
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, is_within, valid
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.trace import require_current
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.records import dataclass
 from cyxla.xla.hlo.builder import functions as xla

@@ -12,11 +12,11 @@ import numpy as np
 from cyxla.errors import ShapeError, TraceError
 from cyxla.numpy.indexing.ranges import range_of
 from cyxla.numpy.sized.table import call, sized
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.sized_array import SizedArray, as_size, raise_unsupported
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, raise_unsupported
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
-from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.numpy.ufuncs.apply import broadcast_to
 
 _np: Any = np  # its functions dispatch to this package

@@ -23,8 +23,8 @@ from cyxla.numpy.sized import (
 )
 from cyxla.numpy.sized.table import HANDLERS, bind, original
 from cyxla.numpy.sized.ufunc_methods import METHODS
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, raise_unsupported, raise_unsupported_function
 from cyxla.numpy.tracing.registry import implementation_of
-from cyxla.numpy.tracing.sized_array import SizedArray, filled, raise_unsupported, raise_unsupported_function
 from cyxla.numpy.tracing.trace import require_current
 
 FAMILIES = (

@@ -10,12 +10,12 @@ import numpy as np
 from cyxla.numpy.sized.frames import Frame, align, require_equal, resized, shape_of
 from cyxla.numpy.sized.searching import SEARCHES
 from cyxla.numpy.sized.table import call, sized
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.promotion import output_error
-from cyxla.numpy.tracing.sized_array import SizedArray, filled, raise_unsupported, valid
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, raise_unsupported, valid
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.promotion import output_error
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import require_current
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.xla.hlo.builder import functions as xla
 
 _CONTAINERS = (list, tuple)

@@ -11,9 +11,9 @@ import numpy as np
 from cyxla.errors import ShapeError
 from cyxla.numpy.indexing.equal_values import same_size
 from cyxla.numpy.indexing.ranges import range_of
-from cyxla.numpy.tracing.sized_array import SizedArray, as_size
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.trace import require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.records import dataclass
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values

@@ -16,11 +16,11 @@ from cyxla.numpy.sized.creation import arange
 from cyxla.numpy.sized.elementwise import contains_sized
 from cyxla.numpy.sized.frames import shape_of
 from cyxla.numpy.sized.table import call, sized
-from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, raise_unsupported
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.registry import implementation_of
-from cyxla.numpy.tracing.sized_array import SizedArray, filled, raise_unsupported
+from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.trace import require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
 
 _np: Any = np  # its functions dispatch to this package
 

@@ -14,10 +14,10 @@ from cyxla.numpy.indexing.packing import pack
 from cyxla.numpy.sized.elementwise import contains_sized
 from cyxla.numpy.sized.frames import fail_unless, rank_of, require_equal, resized, wrapped
 from cyxla.numpy.sized.table import call, sized
-from cyxla.numpy.tracing.promotion import result_type
-from cyxla.numpy.tracing.sized_array import SizedArray, as_size, raise_unsupported, valid
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, raise_unsupported, valid
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
+from cyxla.numpy.tracing.results.promotion import result_type
 from cyxla.numpy.tracing.trace import user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.xla.hlo.builder import functions as xla
 
 _np: Any = np  # its functions dispatch to this package

@@ -14,8 +14,8 @@ from cyxla.numpy.sized.frames import rank_of, shape_of
 from cyxla.numpy.sized.movement import broadcast_to_sizes
 from cyxla.numpy.sized.reductions import fail_if_empty
 from cyxla.numpy.sized.table import call, sized
-from cyxla.numpy.tracing.sized_array import SizedArray, as_size, filled, product, raise_unsupported
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, product, raise_unsupported
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.xla.lib import values
 
 _np: Any = np  # its functions dispatch to this package

@@ -15,8 +15,8 @@ from cyxla.numpy.sized.creation import bounded_size
 from cyxla.numpy.sized.frames import align, fail_unless, fit, rank_of, require_equal, resized, shape_of, wrapped
 from cyxla.numpy.sized.slices import slice_along
 from cyxla.numpy.sized.table import call, sized
-from cyxla.numpy.tracing.sized_array import SizedArray, as_size, raise_unsupported
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, raise_unsupported
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
 
 _np: Any = np  # its functions dispatch to this package
 

@@ -13,8 +13,8 @@ from cyxla.numpy.sized.frames import rank_of, require_equal, resized, wrapped
 from cyxla.numpy.sized.reductions import fail_if_empty, keep
 from cyxla.numpy.sized.slices import slice_along
 from cyxla.numpy.sized.table import call, sized
-from cyxla.numpy.tracing.sized_array import SizedArray, as_size, filled, raise_unsupported
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, raise_unsupported
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced
 from cyxla.records import dataclass
 
 Label = str | int

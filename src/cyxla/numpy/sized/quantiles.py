@@ -14,9 +14,9 @@ from cyxla.numpy.functions.statistics import mean
 from cyxla.numpy.sized.reductions import axes_of, fail_if_empty, keep
 from cyxla.numpy.sized.sorting import last
 from cyxla.numpy.sized.table import call, sized
-from cyxla.numpy.tracing.sized_array import SizedArray, filled, product, raise_unsupported
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, product, raise_unsupported
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, cast, value_of
 from cyxla.numpy.tracing.trace import require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast, value_of
 from cyxla.numpy.ufunc_methods.reduce import flag
 from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.xla.hlo.builder import functions as xla

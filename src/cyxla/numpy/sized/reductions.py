@@ -11,9 +11,9 @@ from cyxla.errors import ShapeError
 from cyxla.numpy.sized.elementwise import align_arguments
 from cyxla.numpy.sized.frames import wrapped
 from cyxla.numpy.sized.table import call, sized
-from cyxla.numpy.tracing.sized_array import SizedArray, as_size, filled, raise_unsupported, valid
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, raise_unsupported, valid
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.trace import require_current
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN, REDUCTIONS, flag, reduction_axes, selects_all
 
 _np: Any = np  # its functions dispatch to this package

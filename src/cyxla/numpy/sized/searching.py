@@ -9,8 +9,8 @@ import numpy as np
 
 from cyxla.numpy.sized.sorting import last
 from cyxla.numpy.sized.table import call
-from cyxla.numpy.tracing.sized_array import SizedArray, filled, raise_unsupported
-from cyxla.numpy.tracing.traced_array import TracedArray, value_of
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, raise_unsupported
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, value_of
 
 
 def _like_queries(queries: Any, compute: Callable[[Any], Any]) -> Any:

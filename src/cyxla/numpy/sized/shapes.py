@@ -15,9 +15,9 @@ from cyxla.numpy.indexing.equal_values import same_value
 from cyxla.numpy.indexing.ranges import range_of
 from cyxla.numpy.sized.frames import require_equal, resized, wrapped
 from cyxla.numpy.sized.table import sized
-from cyxla.numpy.tracing.sized_array import SizedArray, as_size, product, raise_unsupported
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, product, raise_unsupported
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.trace import require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.records import dataclass
 from cyxla.xla.hlo.instruction import Instruction
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from cyxla.numpy.indexing.equal_values import same_size
 from cyxla.numpy.indexing.ranges import greatest_difference, range_of
-from cyxla.numpy.tracing.needed_values import inputs_of
-from cyxla.numpy.tracing.sized_array import SizedArray, as_size, raise_unsupported
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, raise_unsupported
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.trace import require_current
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.user_program.needed_values import inputs_of
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values

@@ -9,7 +9,7 @@ import numpy as np
 
 from cyxla.numpy.sized.frames import align, fail_unless
 from cyxla.numpy.sized.table import call, sized
-from cyxla.numpy.tracing.sized_array import SizedArray, filled, valid
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, valid
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.lib import values
 

@@ -11,8 +11,8 @@ from cyxla.numpy.sized.elementwise import align_arguments, contains_sized
 from cyxla.numpy.sized.frames import resized
 from cyxla.numpy.sized.reductions import fail_if_empty
 from cyxla.numpy.sized.table import call, sized
-from cyxla.numpy.tracing.sized_array import SizedArray, as_size, filled, raise_unsupported, valid
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, raise_unsupported, valid
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN
 
 _np: Any = np  # its functions dispatch to this package

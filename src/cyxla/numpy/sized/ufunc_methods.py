@@ -9,7 +9,7 @@ import numpy as np
 
 from cyxla.numpy.sized.access import update_at
 from cyxla.numpy.sized.reductions import axes_of, fail_if_empty, keep
-from cyxla.numpy.tracing.sized_array import SizedArray, filled, raise_unsupported
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, raise_unsupported
 from cyxla.numpy.ufunc_methods.reduce import REDUCTIONS
 
 _np: Any = np  # its functions dispatch to this package

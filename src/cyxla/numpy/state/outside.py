@@ -18,15 +18,15 @@ from cyxla.errors import OpError, TraceError
 from cyxla.numpy.state.effects import DELETED, Deleted, Effect, Outside, owner_of, present_value
 from cyxla.numpy.state.guards import Guards, Row, same_node
 from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
+from cyxla.numpy.tracing.arrays.memory_layout import dense
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.numpy.tracing.hooks import hooks
-from cyxla.numpy.tracing.memory_layout import dense
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS
-from cyxla.numpy.tracing.result_layout import inverse
-from cyxla.numpy.tracing.sized_array import SizedArray
+from cyxla.numpy.tracing.results.result_layout import inverse
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.static_keys import read_only_copy, static_key
 from cyxla.numpy.tracing.trace import Trace, depth, tracing, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray
-from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.types import Shape, from_numpy
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

@@ -17,10 +17,10 @@ from cyxla._native.dispatch import Source
 from cyxla.errors import TraceError
 from cyxla.numpy.state.effects import Deleted, set_attribute, set_cell, set_item
 from cyxla.numpy.state.outside import OutsideValues, Path
-from cyxla.numpy.tracing.classes import class_of, lacks_attribute, missing_attribute
-from cyxla.numpy.tracing.sized_array import SizedArray
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.numpy.tracing.trace import current, suspended, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray
+from cyxla.numpy.tracing.user_program.classes import class_of, lacks_attribute, missing_attribute
 
 #: Objects whose attributes and items need no care: those of a trace, and those that nobody changes.
 _PLAIN = (TracedArray, SizedArray, np.ndarray, np.generic, np.ufunc, int, float, complex, str, bytes, tuple)

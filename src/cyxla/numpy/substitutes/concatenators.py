@@ -8,9 +8,9 @@ from cyxla.errors import UnimplementedError
 from cyxla.numpy.substitutes.new_array import called_by_library
 from cyxla.numpy.substitutes.proxy import Proxy
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.known_array import KnownArray
-from cyxla.numpy.tracing.promotion import dtype_of, result_type
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, require_known
+from cyxla.numpy.tracing.arrays.known_array import KnownArray
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, require_known
+from cyxla.numpy.tracing.results.promotion import dtype_of, result_type
 
 
 class Grid(Proxy):

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import UnimplementedError
+from cyxla.numpy.tracing.arrays.traced_array import as_traced, is_traced
 from cyxla.numpy.tracing.trace import user_line
-from cyxla.numpy.tracing.traced_array import as_traced, is_traced
 
 
 def ndenumerate(original: Callable[..., Any]) -> Callable[..., Any]:

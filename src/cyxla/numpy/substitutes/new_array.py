@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.substitutes.proxy import CallableProxy
+from cyxla.numpy.tracing.arrays.known_array import KnownArray
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced
 from cyxla.numpy.tracing.hooks import hooks
-from cyxla.numpy.tracing.known_array import KnownArray
-from cyxla.numpy.tracing.sized_array import SizedArray
-from cyxla.numpy.tracing.traced_array import TracedArray, is_traced
-from cyxla.numpy.tracing.uninitialised import zeros_of
-from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.tracing.results.uninitialised import zeros_of
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 
 _EMPTY: Any = np.empty  # NumPy's own
 LIBRARIES = frozenset({"cyxla", "numpy", "scipy", "ml_dtypes"})

@@ -32,17 +32,17 @@ from cyxla.numpy.substitutes.iterators import ndenumerate, nditer
 from cyxla.numpy.substitutes.new_array import NdarrayClass, called_by_library
 from cyxla.numpy.substitutes.proxy import CallableProxy
 from cyxla.numpy.substitutes.ufuncs_of_lists import UfuncOfLists
+from cyxla.numpy.tracing.arrays.known_array import KnownArray
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
+from cyxla.numpy.tracing.arrays.stacked_list import StackedList
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced, require_sizes
 from cyxla.numpy.tracing.function_calls import call_function
 from cyxla.numpy.tracing.hooks import hooks
-from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.random_state import functions_of_global_state
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS
-from cyxla.numpy.tracing.sized_array import SizedArray
-from cyxla.numpy.tracing.stacked_list import StackedList
+from cyxla.numpy.tracing.results.uninitialised import initialised
 from cyxla.numpy.tracing.trace import current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, require_sizes
-from cyxla.numpy.tracing.uninitialised import initialised
-from cyxla.numpy.tracing.user_frames import refused_by_library, user_line_of
+from cyxla.numpy.tracing.user_program.user_frames import refused_by_library, user_line_of
 
 _CONVERSIONS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require", "asarray_chkfinite")
 _CREATION = (

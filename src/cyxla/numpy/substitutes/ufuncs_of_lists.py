@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.substitutes.proxy import Proxy
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced
+from cyxla.numpy.tracing.results.uninitialised import initialised
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import current
-from cyxla.numpy.tracing.traced_array import TracedArray, is_traced
-from cyxla.numpy.tracing.uninitialised import initialised
-from cyxla.numpy.tracing.zero_dim import Rank0
 
 _ARRAY_ARGUMENTS = {
     "reduce": 1,

@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ApiBoundary(Dispatcher):
-    """Function or method that raises as if it were written in C; see `cyxla.numpy.tracing.user_frames.trimmed`.
+    """Function or method that raises as if it were written in C; see `cyxla.numpy.tracing.user_program.user_frames.trimmed`.
 
     Python adds a frame to an exception for every Python function that it leaves, after the function's last statement.
     Only C code adds none, so this is a `Dispatcher`, one without compiled programs.

@@ -8,7 +8,7 @@ from cyxla.errors import UnimplementedError
 from cyxla.numpy.tracing.trace import user_line
 
 if TYPE_CHECKING:
-    from cyxla.numpy.tracing.traced_array import TracedArray
+    from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 
 _SHORT_NAMES = {
     "C": "c_contiguous", "CONTIGUOUS": "c_contiguous", "F": "f_contiguous", "FORTRAN": "f_contiguous",

@@ -10,9 +10,9 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.containers import Tree, flatten
 from cyxla.numpy.tracing.trace import Rule, Trace, require_current, tracing
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.records import dataclass
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.tracing.sized_array import SizedArray
-from cyxla.numpy.tracing.traced_array import TracedArray
-from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 
 
 def class_of(value: Any) -> type:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from cyxla.errors import TraceError
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS
-from cyxla.numpy.tracing.texts import PLACEHOLDER, TracedText
+from cyxla.numpy.tracing.user_program.texts import PLACEHOLDER, TracedText
 
 
 def complete_lists(values: Sequence[Any]) -> None:

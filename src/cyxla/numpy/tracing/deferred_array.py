@@ -14,13 +14,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from cyxla.errors import DTypeError, TraceError, UnimplementedError
-from cyxla.numpy.tracing.api_boundary import api_boundary
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, note_text, value_of
 from cyxla.numpy.tracing.hooks import hooks
-from cyxla.numpy.tracing.promotion import Dtype
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS, full_name
+from cyxla.numpy.tracing.results.promotion import Dtype
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, note_text, value_of
-from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.tracing.user_program.api_boundary import api_boundary
 from cyxla.types import from_numpy
 
 #: Functions whose shape of the result depends on no values, with the position of ``dtype=`` among their parameters.

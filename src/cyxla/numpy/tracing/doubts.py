@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.tracing.classes import class_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.numpy.tracing.trace import Trace, current, require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray
+from cyxla.numpy.tracing.user_program.classes import class_of
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 

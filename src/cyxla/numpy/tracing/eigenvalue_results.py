@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cyxla.numpy.tracing.traced_array import TracedArray
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.xla.hlo.builder import XlaOp
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.tracing.deferred_array import defer_function
+from cyxla.numpy.tracing.arrays.deferred_array import defer_function
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, value_of
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.registry import full_name, implementation_of
-from cyxla.numpy.tracing.result_layout import set_result_layout
-from cyxla.numpy.tracing.traced_array import TracedArray, value_of
-from cyxla.numpy.tracing.zero_dim import (
+from cyxla.numpy.tracing.results.result_layout import set_result_layout
+from cyxla.numpy.tracing.results.zero_dim import (
     ARRAY_RESULTS,
     NUMBER_RESULTS,
     PYTHON_RESULTS,

@@ -10,14 +10,14 @@ import numpy as np
 
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.api_boundary import api_boundary
-from cyxla.numpy.tracing.conversion import require_native
-from cyxla.numpy.tracing.memory_layout import memory_of
-from cyxla.numpy.tracing.promotion import Dtype
-from cyxla.numpy.tracing.sized_array import SizedArray
-from cyxla.numpy.tracing.traced_array import TracedArray, View, value_of
-from cyxla.numpy.tracing.uninitialised import initialised
-from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.tracing.arrays.memory_layout import memory_of
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, View, value_of
+from cyxla.numpy.tracing.results.conversion import require_native
+from cyxla.numpy.tracing.results.promotion import Dtype
+from cyxla.numpy.tracing.results.uninitialised import initialised
+from cyxla.numpy.tracing.results.zero_dim import Rank0
+from cyxla.numpy.tracing.user_program.api_boundary import api_boundary
 from cyxla.types import Shape, from_numpy
 from cyxla.xla.hlo.builder import XlaOp
 

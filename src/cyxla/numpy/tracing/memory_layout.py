@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from cyxla.numpy.tracing.promotion import Dtype
+from cyxla.numpy.tracing.results.promotion import Dtype
 
 Memory: TypeAlias = np.ndarray[Any, Any]
 

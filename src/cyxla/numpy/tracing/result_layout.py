@@ -10,8 +10,15 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from cyxla._native.dispatch import axes_of
-from cyxla.numpy.tracing.memory_layout import Memory, column_major, common_axes, dense, is_column_major, row_major
-from cyxla.numpy.tracing.traced_array import TracedArray
+from cyxla.numpy.tracing.arrays.memory_layout import (
+    Memory,
+    column_major,
+    common_axes,
+    dense,
+    is_column_major,
+    row_major,
+)
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 
 #: Permutation from the dimensions of a program's result to those of the function's result, None for the identity; and
 #: whether the result is writeable.

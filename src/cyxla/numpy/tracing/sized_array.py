@@ -12,13 +12,13 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from cyxla.errors import TraceError
 from cyxla.numpy.tracing import containers
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, note_text, value_of
 from cyxla.numpy.tracing.containers import Kind, Tree
-from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.hooks import hooks
-from cyxla.numpy.tracing.promotion import Dtype
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS, full_name
-from cyxla.numpy.tracing.traced_array import TracedArray, note_text, value_of
-from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.promotion import Dtype
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

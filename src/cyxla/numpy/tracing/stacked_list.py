@@ -8,10 +8,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from cyxla.errors import TraceError
+from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.containers import LEAF, LIST, Kind, Tree, complete_lists, flatten, register_kind
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import require_current, resumed, user_line
-from cyxla.numpy.tracing.traced_array import LazyList, TracedArray, as_traced, value_of
-from cyxla.numpy.tracing.zero_dim import Rank0
 
 _np: Any = np  # its functions dispatch to this package
 _PYTHON_CLASSES = (int, float, complex)

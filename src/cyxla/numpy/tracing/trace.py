@@ -28,7 +28,7 @@ from cyxla.xla.hlo.instruction import Instruction
 from cyxla.xla.hlo.module import HloModule
 
 if TYPE_CHECKING:
-    from cyxla.numpy.tracing.promotion import Dtype
+    from cyxla.numpy.tracing.results.promotion import Dtype
 
 PACKAGE = f"{Path(__file__).parents[2]}{os.sep}"
 _LIBRARIES = Path(np.__file__).parents[1]

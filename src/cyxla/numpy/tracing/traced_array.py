@@ -14,17 +14,17 @@ import numpy as np
 from cyxla._native import arguments
 from cyxla.errors import DTypeError, TraceError, UnimplementedError
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.api_boundary import api_boundary
-from cyxla.numpy.tracing.array_flags import TracedFlags
-from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.arrays.array_flags import TracedFlags
+from cyxla.numpy.tracing.arrays.memory_layout import Memory, memory_of, reshape_view, row_major
 from cyxla.numpy.tracing.hooks import hooks
-from cyxla.numpy.tracing.memory_layout import Memory, memory_of, reshape_view, row_major
-from cyxla.numpy.tracing.needed_values import NeededValue, inputs_of
-from cyxla.numpy.tracing.promotion import Dtype, Kind
-from cyxla.numpy.tracing.texts import Field, TracedText
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.promotion import Dtype, Kind
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import Trace
-from cyxla.numpy.tracing.user_frames import HOOKS, library_call, user_operation
-from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.tracing.user_program.api_boundary import api_boundary
+from cyxla.numpy.tracing.user_program.needed_values import NeededValue, inputs_of
+from cyxla.numpy.tracing.user_program.texts import Field, TracedText
+from cyxla.numpy.tracing.user_program.user_frames import HOOKS, library_call, user_operation
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

@@ -12,11 +12,11 @@ import numpy as np
 
 from cyxla.errors import DTypeError, OutOfRangeError, ShapeError, TraceError, UnimplementedError
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.promotion import Dtype, loop_types
-from cyxla.numpy.tracing.result_layout import set_order
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.promotion import Dtype, loop_types
+from cyxla.numpy.tracing.results.result_layout import set_order
 from cyxla.numpy.tracing.trace import Trace, tracing
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.ufunc_methods.cumulative import cumulative
 from cyxla.numpy.ufunc_methods.reduce import (
     NOT_GIVEN,

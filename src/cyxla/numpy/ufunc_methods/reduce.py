@@ -12,10 +12,10 @@ from numpy.exceptions import AxisError
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from cyxla.errors import DTypeError, ShapeError, UnimplementedError
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.promotion import Dtype, result_type
-from cyxla.numpy.tracing.result_layout import set_reduced_layout
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.promotion import Dtype, result_type
+from cyxla.numpy.tracing.results.result_layout import set_reduced_layout
 from cyxla.numpy.ufuncs.apply import broadcast_to, convert_checked, to_mask, to_outputs
 from cyxla.records import dataclass
 from cyxla.types import ElementType, Shape

@@ -10,12 +10,12 @@ import numpy as np
 
 from cyxla.errors import ShapeError, TraceError, UnimplementedError
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.promotion import Dtype, Kind, Signature, loop_types, output_error
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.registry import full_name
-from cyxla.numpy.tracing.result_layout import set_order
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
-from cyxla.numpy.tracing.user_frames import is_augmented_assignment
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.promotion import Dtype, Kind, Signature, loop_types, output_error
+from cyxla.numpy.tracing.results.result_layout import set_order
+from cyxla.numpy.tracing.user_program.user_frames import is_augmented_assignment
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 

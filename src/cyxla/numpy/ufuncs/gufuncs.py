@@ -10,10 +10,10 @@ import numpy as np
 
 from cyxla.errors import DTypeError, ShapeError
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.promotion import Dtype, Signature, loop_types
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.registry import implements
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.promotion import Dtype, Signature, loop_types
 from cyxla.numpy.ufuncs.apply import requested_types, to_outputs
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

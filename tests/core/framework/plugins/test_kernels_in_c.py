@@ -12,8 +12,8 @@ from threading import Barrier, Thread
 
 import numpy as np
 import pytest
-from support.plugins import line_of, loaded
-from support.probes import Registries, context
+from support.builds.plugins import line_of, loaded
+from support.graphs.probes import Registries, context
 
 import cyxla
 from cyxla.core.framework import StepContext, apply_op

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from support.plugins import line_of, loaded
+from support.builds.plugins import line_of, loaded
 
 import cyxla
 from cyxla.core.framework import apply_op

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 
 import pytest
-from support.plugins import compile_strictly
-from support.probes import Registries
+from support.builds.plugins import compile_strictly
+from support.graphs.probes import Registries
 
 from cyxla.core.framework import OpRegistry
 from cyxla.core.framework.load_library import load_op_library

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.running import Extension
+from support.graphs.running import Extension
 
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.step.session_state import SessionMetadata

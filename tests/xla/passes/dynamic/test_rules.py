@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.bounded import COMBINERS, check
+from support.hlo.bounded import COMBINERS, check
 
 import cyxla
 from cyxla.errors import ShapeError, UnimplementedError

@@ -16,8 +16,8 @@ from cyxla.numpy.functions.linalg.factorisations import decompose_svd
 from cyxla.numpy.functions.linalg.gradients import differentiable
 from cyxla.numpy.functions.linalg.lapack import LinAlgError, adjoint, fail_where, nonzero, to_double
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.registry import implements
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufuncs.gufuncs import check_core
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp

@@ -11,10 +11,10 @@ from numpy.linalg import _linalg as results
 from cyxla.numpy.functions.linalg import gradients, lapack
 from cyxla.numpy.functions.linalg.gradients import differentiable
 from cyxla.numpy.functions.linalg.lapack import call_lapack, fail_where, nonzero, real_type, shape_like, to_double
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.eigenvalue_results import Spectrum
-from cyxla.numpy.tracing.promotion import Dtype
 from cyxla.numpy.tracing.registry import implements
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.eigenvalue_results import Spectrum
+from cyxla.numpy.tracing.results.promotion import Dtype
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

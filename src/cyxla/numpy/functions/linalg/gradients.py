@@ -32,7 +32,7 @@ from cyxla.numpy.functions.linalg.lapack import (
 )
 from cyxla.numpy.gradient.composites import attach
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.traced_array import TracedArray, value_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, value_of
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.values import full_like, scalar, select, zeros_like

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import DTypeError
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.promotion import Dtype
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.promotion import Dtype
 from cyxla.numpy.tracing.trace import require_current
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

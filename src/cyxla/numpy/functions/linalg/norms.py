@@ -14,9 +14,9 @@ from cyxla.numpy.functions.linalg import lapack
 from cyxla.numpy.functions.linalg.equations import inverse_or_nan
 from cyxla.numpy.functions.linalg.factorisations import eigvalsh, svd
 from cyxla.numpy.functions.linalg.lapack import LinAlgError
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced
 from cyxla.numpy.tracing.registry import implements
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
-from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 
 Array = Any
 _EXTREMES: dict[float, Callable[..., Any]] = {np.inf: partial(np.max, initial=0), -np.inf: np.min}

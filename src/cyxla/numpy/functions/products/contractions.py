@@ -12,10 +12,10 @@ import numpy as np
 from cyxla.errors import ShapeError
 from cyxla.numpy.functions.products.named_axes import Label, NamedArray, drop_broadcast_axes, multiply, product
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.promotion import Dtype, result_type
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.numpy.tracing.registry import implementation_of, implements
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.promotion import Dtype, result_type
 from cyxla.numpy.ufuncs.apply import broadcast_together, to_outputs
 from cyxla.numpy.ufuncs.gufuncs import gufunc, mismatch
 from cyxla.xla.hlo.builder import XlaOp

@@ -11,13 +11,13 @@ import numpy as np
 
 from cyxla.errors import DTypeError
 from cyxla.numpy.functions.products.named_axes import Label, NamedArray, dot_order, drop_broadcast_axes, product
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.memory_layout import Memory, common_axes, dense, memory_of
-from cyxla.numpy.tracing.promotion import Dtype, result_type
+from cyxla.numpy.tracing.arrays.memory_layout import Memory, common_axes, dense, memory_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.numpy.tracing.registry import implements
-from cyxla.numpy.tracing.result_layout import order_letter, set_order
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
-from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.promotion import Dtype, result_type
+from cyxla.numpy.tracing.results.result_layout import order_letter, set_order
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.ufuncs.apply import to_outputs
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.array_methods.python_numbers import kind_of
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.doubts import note_doubt
-from cyxla.numpy.tracing.promotion import WEAK_DTYPES
-from cyxla.numpy.tracing.stacked_list import StackedList
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
-from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.tracing.arrays.stacked_list import StackedList
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, traced, value_of
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.promotion import WEAK_DTYPES
+from cyxla.numpy.tracing.results.zero_dim import Rank0
+from cyxla.numpy.tracing.user_program.doubts import note_doubt
 from cyxla.xla.hlo.builder import functions as xla
 
 _np: Any = np  # its functions dispatch to this package

@@ -11,11 +11,11 @@ import numpy as np
 from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
 from cyxla.numpy.state.scope import Scope
 from cyxla.numpy.substitutes.patched_numpy import NDARRAY
-from cyxla.numpy.tracing.classes import class_of, is_number
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.sized_array import SizedArray
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
-from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
+from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.zero_dim import Rank0
+from cyxla.numpy.tracing.user_program.classes import class_of, is_number
 from cyxla.numpy.ufuncs.apply import convert_checked
 
 _np: Any = np  # its functions dispatch to this package

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from cyxla.errors import TraceError
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, traced, value_of
 from cyxla.numpy.tracing.trace import require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, traced, value_of
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 

@@ -7,10 +7,10 @@ from typing import Any, Final
 import numpy as np
 
 from cyxla.numpy.array_methods.number_methods import to_python
-from cyxla.numpy.tracing.classes import class_of, is_number
-from cyxla.numpy.tracing.stacked_list import StackedList
+from cyxla.numpy.tracing.arrays.stacked_list import StackedList
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced
 from cyxla.numpy.tracing.trace import require_current
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced
+from cyxla.numpy.tracing.user_program.classes import class_of, is_number
 
 MOST_TRACED: Final = 512  # elements that are traced
 _NUMBERS: Final = (bool, int, float, complex)

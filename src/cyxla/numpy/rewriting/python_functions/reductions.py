@@ -13,10 +13,10 @@ import numpy as np
 from cyxla.errors import TraceError
 from cyxla.numpy.array_methods.number_methods import to_python
 from cyxla.numpy.rewriting.python_functions.choices import select, truth
-from cyxla.numpy.tracing.classes import class_of, is_number
-from cyxla.numpy.tracing.stacked_list import StackedList
+from cyxla.numpy.tracing.arrays.stacked_list import StackedList
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced, value_of
 from cyxla.numpy.tracing.trace import require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, value_of
+from cyxla.numpy.tracing.user_program.classes import class_of, is_number
 
 _np: Any = np  # its functions dispatch to this package
 _MOST_UNROLLED: Final = 16  # elements of an array that are taken one by one

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.rewriting.iterables import (
+from cyxla.numpy.rewriting.loops.iterables import (
     TracedRange,
     backwards,
     combinations,
@@ -24,13 +24,13 @@ from cyxla.numpy.rewriting.iterables import (
 from cyxla.numpy.rewriting.python_functions import classes, impure, reductions, texts
 from cyxla.numpy.rewriting.python_functions.choices import truth
 from cyxla.numpy.rewriting.python_functions.decimals import rounded_decimal
-from cyxla.numpy.tracing.classes import is_number
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
+from cyxla.numpy.tracing.arrays.stacked_list import StackedList
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, traced, value_of
 from cyxla.numpy.tracing.containers import complete_lists
-from cyxla.numpy.tracing.conversion import convert
-from cyxla.numpy.tracing.sized_array import SizedArray
-from cyxla.numpy.tracing.stacked_list import StackedList
+from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.trace import require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, traced, value_of
+from cyxla.numpy.tracing.user_program.classes import is_number
 from cyxla.xla.hlo.builder import functions as xla
 
 _np: Any = np  # its functions dispatch to this package

@@ -12,11 +12,11 @@ from typing import Any, NoReturn
 
 from cyxla.errors import TraceError
 from cyxla.numpy.custom_calls.printing import print_pieces
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.numpy.tracing.containers import flatten
-from cyxla.numpy.tracing.sized_array import SizedArray
-from cyxla.numpy.tracing.texts import Field, TracedText, pieces_of
 from cyxla.numpy.tracing.trace import current, require_current, user_line
-from cyxla.numpy.tracing.traced_array import TracedArray
+from cyxla.numpy.tracing.user_program.texts import Field, TracedText, pieces_of
 
 _CONVERSIONS = {-1: "", ord("s"): "!s", ord("r"): "!r", ord("a"): "!a"}
 _FUNCTIONS: dict[str, Any] = {"": format, "!s": str, "!r": repr, "!a": ascii}

@@ -1,6 +1,9 @@
 """Random numbers of NumPy's global state: runs draw, and leave the state, as the plain function does."""
 # ruff: noqa: NPY002 - programs as users write them
 
+import random
+import warnings
+
 import numpy as np
 import pytest
 
@@ -164,3 +167,62 @@ def test_gradients():
     np.testing.assert_array_equal(cyxla.grad(loss)(np.ones(100)), expected)
     with pytest.raises(UnimplementedError, match="no derivative with respect to its arguments"):
         cyxla.grad(lambda loc: np.random.normal(loc, 1).sum())(np.ones(100))
+
+
+rand, shuffle, ranf = np.random.rand, np.random.shuffle, np.random.ranf  # as `from numpy.random import ..` binds them
+
+
+def shuffled(x):
+    shuffle(x)
+    return x
+
+
+NAMED = {
+    "global": (lambda x: rand(3) + x, ""),
+    "another name": (lambda x: ranf(3) + x, ""),
+    "default": (lambda x, draw=np.random.rand: draw(3) + x, ""),
+    "shuffle": (shuffled, ""),
+    "map": (lambda x: sum(map(rand, [3, 3])) + x, "are drawn while it is traced"),
+    "map of Python's": (lambda x: sum(map(random.uniform, [1, 2], [3, 3])) + x, "are drawn while it is traced"),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_functions_by_their_own_names(name, monkeypatch):
+    monkeypatch.delenv("CYXLA_FALLBACK")
+    plain, reason = NAMED[name]
+    function, results = cyxla.jit(plain), []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for call in (function, plain):
+            np.random.seed(3)
+            random.seed(3)
+            results.append([call(np.arange(3.0)) for _ in range(3)])
+    np.testing.assert_array_equal(*results)
+    reasons = [str(w.message) for w in caught]
+    assert bool(reasons) == bool(reason), reasons
+    assert all(reason in r for r in reasons)
+
+
+SIZES = {
+    "rand": lambda n, p: np.random.rand(n, n),
+    "ranf, sample": lambda n, p: (np.random.ranf(n), np.random.sample((n, 2))),
+    "randint": lambda n, p: (np.random.randint(10, size=n), np.random.randint(2, n, 3), np.random.randint(n)),
+    "choice": lambda n, p: (np.random.choice(n, 3), np.random.choice(5, n), np.random.choice(n)),
+    "permutation": lambda n, p: np.random.permutation(n),
+    "distributions": lambda n, p: (np.random.binomial(7, p, n), np.random.normal(p, 1.0, n), np.random.poisson(n, n)),
+    "vectors": lambda n, p: (np.random.multinomial(n, [0.2, 0.8]), np.random.dirichlet([1, 2, 3], n)),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_among_the_arguments(name):
+    plain, function = SIZES[name], cyxla.jit(SIZES[name])
+    for n, p in ((5, 0.3), (5, 0.4), (7, 0.3)):
+        got, expected = [], []
+        for call, results in ((function, got), (plain, expected)):
+            np.random.seed(n)
+            made = call(n, p)
+            results += made if isinstance(made, tuple) else [made]
+        for one, other in zip(got, expected, strict=True):
+            np.testing.assert_array_equal(one, other)

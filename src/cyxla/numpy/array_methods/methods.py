@@ -58,6 +58,9 @@ def _apply_operator(ufunc: np.ufunc, *operands: Any) -> Any:
     if deferred is not None:
         return deferred
     kinds = [python_numbers.kind_of(o) for o in operands]
+    if None in kinds and any(kinds):
+        operands = tuple(map(python_numbers.without_subclass, operands))
+        kinds = [python_numbers.kind_of(o) for o in operands]
     if None in kinds:
         made = implementation_of(ufunc)(*operands) if ufunc.signature is not None else call(ufunc, operands)
         pass_on(operands, made if isinstance(made, tuple) else (made,))

@@ -19,7 +19,7 @@ from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, trac
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.promotion import WEAK_DTYPES
 from cyxla.numpy.tracing.results.zero_dim import Rank0
-from cyxla.numpy.tracing.trace import PACKAGE, require_current, user_line
+from cyxla.numpy.tracing.trace import PACKAGE, plain_run, require_current, user_line
 from cyxla.numpy.tracing.user_program.api_boundary import api_boundary
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
@@ -83,6 +83,31 @@ def kind_of(value: Any) -> type | None:
         return type(value) if type(value) in WEAK_DTYPES else None
     is_bool = value.rank0 is Rank0.PYTHON and value.ndim == 0 and value.dtype.kind == "b"
     return bool if is_bool else value.weak
+
+
+def without_subclass(value: Any) -> Any:
+    """Return a Python number for one of a class derived from it, such as `enum.IntEnum`, whose operators are the same.
+
+    Raises
+    ------
+    PlainRunError
+        The class has operators of its own.
+    """
+    if not isinstance(value, (int, float, complex)) or isinstance(value, np.generic) or kind_of(value) is not None:
+        return value
+    kind: Any = next(k for k in (int, float, complex) if isinstance(value, k))
+    if any(getattr(type(value), name) is not getattr(kind, name) for name in _OWN_OPERATORS if name in vars(kind)):
+        raise plain_run(
+            f"a {type(value).__name__} has operators of its own, and is used with a traced number",
+            f"convert it: {kind.__name__}(value)",
+        )
+    return kind(value)
+
+
+_OWN_OPERATORS: Final = (
+    "__add__", "__and__", "__eq__", "__floordiv__", "__lt__", "__mod__", "__mul__", "__or__", "__pow__", "__radd__",
+    "__rmul__", "__rsub__", "__sub__", "__truediv__", "__xor__",
+)  # fmt: skip
 
 
 def without_bools(ufunc: np.ufunc, operands: Sequence[Any], kinds: Sequence[type | None]) -> Sequence[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, Adapter
 from cyxla.numpy.calls.argument_changes import ArgumentChange, ArgumentContainers
 from cyxla.numpy.calls.constant_results import constant_result
 from cyxla.numpy.calls.deferred_results import deferred_result
+from cyxla.numpy.rewriting.parts.python_state import traced_parts
 from cyxla.numpy.rewriting.parts.unbound import Unbound
 from cyxla.numpy.state.effects import Effect
 from cyxla.numpy.state.guards import Guards
@@ -27,6 +29,7 @@ from cyxla.numpy.tracing.arrays.memory_layout import dense
 from cyxla.numpy.tracing.arrays.sized_array import SIZED, SizedArray, contains_sized, size_array
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.containers import ARGUMENT, LEAF, Tree, flatten, kind_of, paths, register_kind
+from cyxla.numpy.tracing.user_program.random_state import drawing_in_runs_alone
 from cyxla.numpy.tracing.results.eigenvalue_results import real_if_zero
 from cyxla.numpy.tracing.results.promotion import Dtype, Kind, dtype_of
 from cyxla.numpy.tracing.results.result_layout import ROW_MAJOR_RESULT, Layout, inverse, layout_of
@@ -352,7 +355,8 @@ def _run(
     """Run a function on traced arguments."""
     raised = trace.program.raised
     try:
-        result = call()
+        with drawing_in_runs_alone():
+            result = call()
         if raised:  # an error that the function has caught, with consequences of its own
             raise raised[0]
         if trace.program.window_sizes and outside is not None:
@@ -365,7 +369,8 @@ def _run(
         ) from None
     except Exception as error:
         is_own = isinstance(error, TraceError) or isinstance(error.__cause__, TraceError)
-        cause = raised[0] if raised and not is_own else error
+        caught = [e for e in raised if getattr(e, "is_raised", True)]  # not texts, which may be those of the error
+        cause = caught[0] if caught and not is_own else error
         if isinstance(cause, TraceError):
             _name_needed_values(cause, inputs, outside)
         if cause is not error:
@@ -477,13 +482,27 @@ def _mark(value: Any, numbers: Mapping[int, int], from_outside: Callable[[Any], 
             "the function stores or returns the class of a traced value, which code without source has read",
             hint="read it by type(x) in a function that is defined in a file, and whose source is rewritten",
         )
-    kind = None if isinstance(value, STATIC_TYPES) else kind_of(value)
+    if isinstance(value, STATIC_TYPES):
+        _require_known_parts(value)
+        return value
+    kind = kind_of(value)
     if kind is None or kind is SIZED:
         return value
     parts = kind.parts(value)
     marked = [_mark(part, numbers, from_outside) for part in parts]
     is_same = all(m is p for m, p in zip(marked, parts, strict=True))
     return value if is_same else kind.build(kind.key(value), marked)
+
+
+def _require_known_parts(value: Any) -> None:
+    """Require that a result that is passed through, such as a slice or a function, holds no traced value."""
+    for part in traced_parts(value):
+        if isinstance(value, slice) and isinstance(part, TracedArray):
+            operator.index(part)  # raises the error of a size that is traced
+        raise TraceError(
+            f"a result is a {type(value).__name__} that holds a traced value",
+            hint="return arrays, numbers, and containers of them",
+        )
 
 
 def _shared(

@@ -3,8 +3,9 @@
 # ruff: noqa: NPY002 - the functions of the global state are what this is for
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
+from operator import index
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from cyxla.errors import InvalidArgumentError, UnimplementedError
 from cyxla.numpy.custom_calls.registration import ArraySpec, CustomCall, custom_call
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, value_of
+from cyxla.numpy.tracing.user_program.random_state import SAMPLES
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import PlainRunError, Trace, plain_run, require_current, resumed, user_line
@@ -51,7 +53,7 @@ def draw(original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     UnimplementedError
         The result is no array, or many small ones would be drawn.
     """
-    name = original.__name__
+    name = "random_sample" if original.__name__ in SAMPLES else original.__name__
     if name in _NOT_DRAWN:
         raise _refusal(name, "its result is no array")
     if name == "seed":
@@ -87,19 +89,50 @@ def _refusal(name: str, reason: str) -> PlainRunError:
 
 def _sample(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return a result of the same class, shape and dtype for other values; errors of known arguments are NumPy's."""
-    generator = np.random.RandomState(0)
     if name == "choice" and isinstance(kwargs.get("p"), TracedArray):
         kwargs = {**kwargs, "p": None}
+    call = getattr(np.random.RandomState(0), name)
+    values = [*args, *kwargs.values()]
+    stand_ins = [_stand_in(v) for v in values]
     try:
-        return getattr(generator, name)(*map(_stand_in, args), **{k: _stand_in(v) for k, v in kwargs.items()})
+        sample = _with_values(call, args, kwargs, stand_ins)
     except Exception as error:
-        if any(isinstance(v, TracedArray) for v in (*args, *kwargs.values())):
+        for value in values:
+            if _is_integer(value):
+                index(value)  # raises the error of a size that is traced
+        if any(isinstance(v, TracedArray) for v in values):
             raise _refusal(name, f"with other values it raises {type(error).__name__}: {error}") from error
         raise
+    for k, value in enumerate(values):
+        twice = [*stand_ins[:k], 2, *stand_ins[k + 1 :]]
+        if _is_integer(value) and _shape_with(call, args, kwargs, twice) not in (None, np.shape(sample)):
+            index(value)  # raises the error of a size that is traced
+    return sample
+
+
+def _with_values(call: Callable[..., Any], args: Any, kwargs: Any, values: Sequence[Any]) -> Any:
+    named = zip(kwargs, values[len(args) :], strict=True)
+    return call(*values[: len(args)], **dict(named))
+
+
+def _shape_with(call: Callable[..., Any], args: Any, kwargs: Any, values: Sequence[Any]) -> tuple[int, ...] | None:
+    try:
+        shape: tuple[int, ...] = np.shape(_with_values(call, args, kwargs, values))
+    except Exception:  # of values that do not go together
+        return None
+    return shape
+
+
+def _is_integer(value: Any) -> bool:
+    return _is_unknown(value) and not value.ndim and value.dtype.kind in "iu"
+
+
+def _is_unknown(value: Any) -> bool:
+    return isinstance(value, TracedArray) and value.known is None
 
 
 def _stand_in(value: Any) -> Any:
-    if not isinstance(value, TracedArray) or value.known is not None:
+    if not _is_unknown(value):
         return value
     ones = np.ones(value.shape, value.dtype)
     return ones if value.ndim else ones[()]

@@ -20,6 +20,7 @@ from cyxla.numpy.tracing.registry import ALTERNATIVES, implements
 from cyxla.numpy.tracing.results.promotion import common_kind, inexact
 from cyxla.numpy.tracing.results.result_layout import order_letter, set_order
 from cyxla.numpy.tracing.trace import require_current, user_line
+from cyxla.numpy.tracing.user_program.texts import Field, TracedText
 from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
@@ -309,10 +310,25 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     return x.astype(dtype, copy=copy)
 
 
-@implements(np.array2string, np.array_repr, np.array_str, note="no values while tracing")
+_OF_TEXTS = "can be printed, or be the message of an exception; not with options"
+
+
+@implements(np.array2string, np.array_str, note=_OF_TEXTS)
 def array2string(a: Any, *args: Any, **kwargs: Any) -> str:
-    """Return the text of the traced array, which has no values."""
-    return repr(a)
+    """Return the text of a traced array, which can be printed."""
+    return _text_of(a, "!s", bool(args or kwargs) or not np.ndim(a))
+
+
+@implements(np.array_repr, note=_OF_TEXTS)
+def array_repr(arr: Any, *args: Any, **kwargs: Any) -> str:
+    """Return the text of a traced array, which can be printed."""
+    return _text_of(arr, "!r", bool(args or kwargs) or not np.ndim(arr))
+
+
+def _text_of(a: Any, conversion: str, has_options: bool) -> str:
+    if has_options:
+        a.refuse_text()
+    return TracedText([Field(a, conversion, "", a.refuse_text)])
 
 
 @implements(np.may_share_memory)

@@ -25,7 +25,7 @@ from cyxla.numpy.indexing.parse import (
 )
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, register_container
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, note_text, value_of
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import Trace, require_current
@@ -332,6 +332,7 @@ class MaskedElements(SizedArray):
         return super().__array_function__(func, types, args, kwargs)
 
     def __repr__(self) -> str:
+        note_text(self)
         return f"MaskedElements({self.dtype}, by a traced mask of {self._plan.mask.shape})"
 
 

@@ -26,7 +26,6 @@ from cyxla.numpy.rewriting.parts.python_state import (
 from cyxla.numpy.rewriting.parts.sharing import refuse_sharing
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound, unbound_flag
 from cyxla.numpy.rewriting.python_functions.choices import truth
-from cyxla.numpy.rewriting.syntax.build import HOOKS
 from cyxla.numpy.rewriting.syntax.jumps import VALUE
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.bodies import Body, inline, record_body
@@ -36,6 +35,7 @@ from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import current, require_current, resumed, user_line
 from cyxla.numpy.tracing.user_program.doubts import note_doubt
 from cyxla.numpy.tracing.user_program.handlers import is_in_try_block
+from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
@@ -176,6 +176,7 @@ class _Side:
         self.values = [
             _Value(v, part, is_variable=not name.startswith(HOOKS)) for name, v in zip(names, state, strict=True)
         ]
+        objects.require_same_hidden()
         self.objects = objects.changed()
         self.items = {
             (key, k): _Value(v, part)

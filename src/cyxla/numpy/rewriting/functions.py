@@ -11,7 +11,6 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from cyxla.forking import new_lock
 from cyxla.numpy.rewriting.hooks import Hooks
-from cyxla.numpy.rewriting.syntax.build import HOOKS
 from cyxla.numpy.rewriting.syntax.names import Names
 from cyxla.numpy.rewriting.syntax.plain_code import is_plain
 from cyxla.numpy.rewriting.syntax.scopes import NameOrigins, has_python_code, package_of
@@ -21,6 +20,7 @@ from cyxla.numpy.state.names import guard_names
 from cyxla.numpy.state.scope import Scope, outside_values
 from cyxla.numpy.state.snapshot import Snapshot
 from cyxla.numpy.tracing.hooks import hooks
+from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 
 _rewritten: WeakKeyDictionary[FunctionType, FunctionType] = WeakKeyDictionary()
 _without_source: WeakSet[FunctionType] = WeakSet()

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
-from types import BuiltinMethodType, MethodType
+from types import BuiltinMethodType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from cyxla.numpy.rewriting.python_functions.lists_of_numbers import indexed
 from cyxla.numpy.rewriting.python_functions.table import SUBSTITUTES
 from cyxla.numpy.rewriting.python_functions.texts import METHODS, formatted, joined, percent
 from cyxla.numpy.rewriting.syntax.jumps import VALUE
-from cyxla.numpy.rewriting.syntax.scopes import is_user_function
+from cyxla.numpy.rewriting.syntax.scopes import is_generic, is_user_function
 from cyxla.numpy.state.scope import Scope
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced, value_of
@@ -194,6 +194,13 @@ class Hooks:
         """Return a new list to which loops append."""
         return StackedList.of(values) if type(values) is list else values
 
+    @staticmethod
+    def addend(value: Any) -> Any:
+        """Return `b` of ``a += b``: if its class has an addition of its own, Python makes a new list."""
+        if isinstance(value, StackedList) and not value.is_sized:
+            return list(value)
+        return value
+
     # -- expressions
 
     @staticmethod
@@ -296,6 +303,22 @@ class Hooks:
 
     # -- calls
 
+    def _generic_function(self, function: FunctionType) -> Callable[..., Any]:
+        """Return what calls the implementation of a `functools.singledispatch`, or method, for the class of a value."""
+        closed = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        cells = {name: cell.cell_contents for name, cell in closed}
+        dispatch = cells["dispatch"] if "dispatch" in cells else cells["self"].dispatcher.dispatch
+
+        def dispatched(*args: Any, **kwargs: Any) -> Any:
+            if not args:
+                return function(**kwargs)  # raises its error
+            found = dispatch(class_of(args[0]))
+            if "obj" in cells:
+                found = found.__get__(cells["obj"], cells["cls"])
+            return self.call(found)(*args, **kwargs)
+
+        return dispatched
+
     def call(self, function: Any) -> Any:
         """Return the function to call in the place of one: rewritten, or for traced numbers."""
         try:
@@ -317,6 +340,12 @@ class Hooks:
             read = self._scope.read_attr
             parts = read(function, "args"), read(function, "keywords")
             return partial(self.call(read(function, "func")), *parts[0], **parts[1])
+        return self._python_function(function)
+
+    def _python_function(self, function: Any) -> Any:
+        """Return the function to call in the place of one that is not of C."""
+        if is_generic(function):
+            return self._generic_function(function)
         if isinstance(function, MethodType) and is_user_function(function.__func__, self._package):
             return MethodType(self._rewrite(function.__func__), self._scope.read_attr(function, "__self__"))
         if is_user_function(function, self._package):

@@ -14,6 +14,8 @@ def is_static(value: Any) -> bool:
     candidates = require_current().program.python_integers
     if not candidates:
         return False
+    if isinstance(value, list):  # of run-time length
+        return False
     inputs = inputs_of(value.op)
     return bool(inputs) and inputs is not None and inputs <= candidates
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from cyxla.numpy.state.effects import DELETED, Effect, extend, owner_of, replace_elements, set_item
+from cyxla.numpy.tracing.containers import complete_lists
 
 
 class Reader(Protocol):
@@ -45,6 +46,8 @@ class MirrorList(list):  # type: ignore[type-arg]
             self.first = self.reader.elements(self, self.real)
             list.__setitem__(self, slice(0, 0), self.first)
 
+    materialize = fill
+
     def effects(self, text: str) -> list[tuple[Effect, Any]]:
         """Return the change of the list, with the new elements."""
         now = list(list.__iter__(self))
@@ -64,9 +67,7 @@ def _filling(name: str) -> Callable[..., Any]:
 
     def method(self: MirrorList, *args: Any, **kwargs: Any) -> Any:
         self.fill()
-        for other in args:
-            if isinstance(other, MirrorList):
-                other.fill()
+        complete_lists(args)
         return original(self, *args, **kwargs)
 
     method.__name__ = name

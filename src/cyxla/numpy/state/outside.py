@@ -124,6 +124,12 @@ class OutsideValues:
         self._objects[id(value)] = (value, path)
         hooks.adopt_class(type(value))
 
+    def register_fixed(self, value: Any) -> None:
+        """Register a class or a function, which is the same at every call, whose attributes come from outside."""
+        if id(value) not in self._objects:
+            name = value.__qualname__
+            self._objects[id(value)] = (value, Path(Source.CELL, 0, types.CellType(value), name, name))
+
     def is_outside(self, value: Any) -> bool:
         """Return True if an object was reached from outside."""
         return id(value) in self._objects

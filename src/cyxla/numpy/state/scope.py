@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import enum
+import sys
 import types
 from collections.abc import Callable
 from dataclasses import is_dataclass
@@ -95,8 +97,14 @@ class Scope:
             return getattr(obj, attr)
         if isinstance(obj, types.ModuleType):
             return _module_attribute(outside, obj, attr)
+        if isinstance(obj, (type, types.FunctionType)) and _has_state(obj, attr):
+            outside.register_fixed(obj)
         if not outside.is_outside(obj) or isinstance(obj, (list, dict)):
             return getattr(obj, attr)
+        return self._read_outside(outside, obj, attr)
+
+    def _read_outside(self, outside: OutsideValues, obj: Any, attr: str) -> Any:
+        """Return an attribute of an object from outside."""
         if attr == "__dict__":
             raise TraceError(
                 f"the attributes of a {type(obj).__name__} from outside are used as a dict", where=user_line(),
@@ -195,6 +203,26 @@ def _module_attribute(outside: OutsideValues, module: types.ModuleType, attr: st
     return outside.read(value, Path(Source.GLOBAL, 0, (space, space), attr, f"{module.__name__}.{attr}"))
 
 
+def _has_state(owner: Any, attr: str) -> bool:
+    """Return True if an attribute of a class or a function from outside may be changed, or hold what can be."""
+    if "<locals>" in owner.__qualname__ or isinstance(owner, enum.EnumMeta):
+        return False
+    if isinstance(owner, types.FunctionType):
+        return attr in vars(owner)
+    if attr == "__dict__":
+        return not _is_of_library(owner)
+    base = next((b for b in owner.__mro__ if attr in vars(b)), None)
+    if base is None or attr.startswith("__") or _is_of_library(base):
+        return False
+    value = vars(base)[attr]
+    return not (callable(value) or isinstance(value, type) or hasattr(type(value), "__get__"))
+
+
+def _is_of_library(kind: type) -> bool:
+    module = kind.__module__.partition(".")[0]
+    return module in sys.stdlib_module_names or module in ("numpy", "scipy", "cyxla")
+
+
 def _is_computed(kind: type, attr: str) -> bool:
     """Return True if an attribute is a property or the like, whose code reads what it needs."""
     for base in kind.__mro__:
@@ -226,7 +254,9 @@ def _fill_cache(outside: OutsideValues, obj: Any, attr: str) -> None:
 
 def _is_or_becomes_outside(outside: OutsideValues, obj: Any, value: Any) -> bool:
     """Return True if an object is from outside; modules and classes always are."""
-    if isinstance(obj, (type, types.ModuleType, types.FunctionType)) and not outside.is_outside(obj):
+    if isinstance(obj, (type, types.FunctionType)) or (
+        isinstance(obj, types.ModuleType) and not outside.is_outside(obj)
+    ):
         raise TraceError(
             f"an attribute of {getattr(obj, '__name__', obj)} is set while a function is traced", where=user_line(),
             hint="keep the state in a global or in an object",

@@ -38,6 +38,7 @@ from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced, require_sizes
 from cyxla.numpy.tracing.function_calls import call_function
 from cyxla.numpy.tracing.hooks import hooks
+from cyxla.numpy.tracing.user_program.random_state import functions_of_global_state
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS
 from cyxla.numpy.tracing.results.uninitialised import initialised
 from cyxla.numpy.tracing.trace import current, user_line
@@ -435,16 +436,10 @@ def _patched_class(module: ModuleType) -> type[ModuleType]:
 # -- random numbers from NumPy's global state, which runs draw
 
 
-_OF_STATE = ("seed", "get_state", "set_state")
-
-
 @cache
 def _random_functions() -> tuple[dict[str, Any], dict[str, Any]]:
     """Return substitutes and originals of the functions of ``np.random`` that use the global state."""
-    state = np.random.mtrand._rand
-    names = [n for n in dir(np.random) if getattr(getattr(np.random, n), "__self__", None) is state]
-    functions = {n: getattr(np.random, n) for n in names}
-    functions.update((n, getattr(np.random, n)) for n in ("default_rng", *_OF_STATE))
+    functions = {**functions_of_global_state(), "default_rng": np.random.default_rng}
     return {name: CallableProxy(function, _draw_globally(function)) for name, function in functions.items()}, functions
 
 

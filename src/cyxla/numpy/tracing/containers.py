@@ -6,8 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, NamedTuple
 
+from cyxla.errors import TraceError
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS
-from cyxla.numpy.tracing.user_program.texts import TracedText
+from cyxla.numpy.tracing.user_program.texts import PLACEHOLDER, TracedText
+
+
+def complete_lists(values: Sequence[Any]) -> None:
+    """Make the elements of the lists among values that make them late, which C looks for in their memory."""
+    for value in values:
+        if isinstance(value, list) and type(value) is not list and hasattr(value, "materialize"):
+            value.materialize()
 
 
 class Kind(NamedTuple):
@@ -89,6 +97,8 @@ def _to_original(value: Any) -> Any:
     """Return NumPy's function for its substitute, and other values as they are, but for texts of traced values."""
     if isinstance(value, TracedText):
         value.refuse()
+    if type(value) is str and PLACEHOLDER in value:  # C has made it of a traced text
+        raise TraceError("a text is made of a traced value, which has no value while tracing")
     return NUMPY_ORIGINALS.get(value, value) if callable(value) else value
 
 

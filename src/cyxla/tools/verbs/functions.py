@@ -94,7 +94,8 @@ A compiled function gives what the plain function gives, written arguments and c
   or the write is the last thing that the function does, as in `np.add(x, 1, out=y)`.
 * Lists, dicts and dataclasses among the arguments (`d["k"] = v`, `lst.append(v)`, `obj.attr = v`) are changed after
   each run. Such calls take some microseconds more.
-* Arrays from globals, closures and attributes are read at every call, without a copy, and written as arguments are.
+* Arrays from globals, closures and attributes, also those of your modules, classes and functions, are read at every
+  call, without a copy, and written as arguments are.
   Numbers, texts, functions and objects from there are compared at every call, in C: the function is traced again if one
   of them has changed. A number that changes becomes an argument of the program. Assignments to them (`global n`,
   `self.w = ..`) and to items of lists and dicts from outside are made after each run.

@@ -12,12 +12,12 @@ from cyxla.numpy.rewriting.loops.plans import Learned, Peel, Plan, Repeat, Unsui
 from cyxla.numpy.rewriting.parts.parts import Leaves, Part, like
 from cyxla.numpy.rewriting.parts.sharing import possible_arrays, refuse_sharing, refuse_use
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound, unbound_flag
-from cyxla.numpy.rewriting.syntax.build import HOOKS
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.promotion import Kind, dtype_of, same_kind
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import require_current, resumed
+from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 from cyxla.records import dataclass
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp

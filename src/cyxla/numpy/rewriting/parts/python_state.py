@@ -1,32 +1,49 @@
 """State of Python objects, which a side of a branch or a pass over a loop's body must not change for good.
 
-These are the lists, dicts, sets, objects and `nonlocal` variables that the functions being traced can reach, and the
-changes of values from outside that have been recorded.
+These are the lists, dicts, sets, objects and `nonlocal` variables that the functions being traced can reach, what
+objects of other classes hide, and the changes of values from outside that have been recorded.
 """
 
 from __future__ import annotations
 
 import dis
 import sys
-from collections import deque
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
-from types import CellType, CodeType, FrameType, FunctionType, MethodType, ModuleType
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import lru_cache, partial
+from types import (
+    BuiltinMethodType,
+    CellType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    GeneratorType,
+    MappingProxyType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+    SimpleNamespace,
+)
 from typing import Any, Final
 
 from cyxla.errors import TraceError
-from cyxla.numpy.rewriting.syntax.build import HOOKS
+from cyxla.numpy.rewriting.parts.hidden_state import HiddenState, hidden_state_of, slots_of
 from cyxla.numpy.state.effects import Effect
 from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
 from cyxla.numpy.state.outside import OutsideValues
 from cyxla.numpy.state.scope import outside_values
 from cyxla.numpy.tracing.arrays.known_array import KnownArray
-from cyxla.numpy.tracing.arrays.traced_array import LazyList
-from cyxla.numpy.tracing.trace import is_internal, user_line
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
+from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray
+from cyxla.numpy.tracing.trace import PlainRunError, is_internal, plain_run, user_line
+from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 
 _MOST_OBJECTS: Final = 10_000
 _CONTAINERS: Final = (list, dict, set, deque)
-_SKIPPED: Final = (type, ModuleType, str, bytes, int, float, complex)
+_WATCHED: Final = (*_CONTAINERS, CellType, SimpleNamespace, BaseException)
+_SKIPPED: Final = (TracedArray, ModuleType, str, bytes, int, float, complex)
+_VIEWS: Final[tuple[type, ...]] = (type({}.keys()), type({}.values()), type({}.items()))
 _PLAIN: Final = frozenset({str, bytes, bool, int, float, complex, type(None)})  # types of elements that hold nothing
 _ABSENT: Final = object()
 Contents = list[Any] | dict[Any, Any] | set[Any]
@@ -46,6 +63,8 @@ class PythonState:
         self._contents: dict[int, tuple[Any, Contents]] = {}
         self._unfilled: set[int] = set()
         self._arrays: list[tuple[KnownArray, Any]] = []
+        self._passed: dict[int, Any] = {}
+        self._hidden: list[tuple[Any, HiddenState, Any]] = []
         self._changes = {} if self._outside is None else dict(self._outside.changes)
         for value in arrays:
             self._add_known(value)
@@ -60,7 +79,7 @@ class PythonState:
             self._arrays.extend((a, a.known) for a in (value, *value.known_views))
 
     def _add(self, value: Any) -> None:
-        pending, passed = [value], dict[int, Any]()  # functions may reach themselves
+        pending = [value]
         while pending:
             if len(self._contents) > _MOST_OBJECTS:
                 raise TraceError(
@@ -68,22 +87,38 @@ class PythonState:
                     where=user_line(), hint="keep numbers in arrays",
                 )  # fmt: skip
             value = pending.pop()
-            if id(value) in self._contents or isinstance(value, _SKIPPED):
+            key = id(value)
+            if key in self._contents or key in self._passed or isinstance(value, _SKIPPED):
                 continue
-            if isinstance(value, (tuple, FunctionType, MethodType)):
-                if id(value) not in passed:
-                    passed[id(value)] = value
-                    pending.extend(_parts(value))
-                continue
-            if not _is_watched(value, self._outside):
-                continue
-            contents = contents_of(value)
-            self._contents[id(value)] = (value, contents)
-            if isinstance(value, MirrorList) and value.first is None:
-                self._unfilled.add(id(value))
-            held = contents.values() if isinstance(contents, dict) else contents
-            if not _PLAIN.issuperset(map(type, held)):  # lists of many numbers are looked at in C alone
-                pending.extend(held)
+            parts, hidden = _parts(value), hidden_state_of(value)
+            if hidden is not None and not self._is_outside(value):
+                self._hidden.append((value, hidden, hidden.read(value)))
+            if parts is None and _is_watched(value, self._outside):
+                self._watch(value, pending)
+            else:
+                self._passed[key] = value  # functions may reach themselves
+                pending.extend(parts or ())
+
+    def _is_outside(self, value: Any) -> bool:
+        return self._outside is not None and self._outside.is_outside(value)
+
+    def _watch(self, value: Any, pending: list[Any]) -> None:
+        """Keep what an object holds, and add the objects that it leads to."""
+        contents = contents_of(value)
+        self._contents[id(value)] = (value, contents)
+        if isinstance(value, MirrorList) and value.first is None:
+            self._unfilled.add(id(value))
+        held = contents.values() if isinstance(contents, dict) else contents
+        if not _PLAIN.issuperset(map(type, held)):  # lists of many numbers are looked at in C alone
+            pending.extend(held)
+        kind = type(value)
+        if (
+            isinstance(value, _CONTAINERS)
+            and hasattr(value, "__dict__")
+            and kind.__module__.partition(".")[0] != "cyxla"
+        ):
+            pending.append(vars(value))
+        pending.append(kind)
 
     def before(self, value: Any) -> Contents:
         """Return what an object held, or holds at first if it was reached later."""
@@ -94,6 +129,18 @@ class PythonState:
         if id(value) in self._unfilled and value.first is not None:
             return [*value.first, *contents]
         return contents
+
+    def require_same_hidden(self) -> None:
+        """Require that the hidden state of all objects is as it was.
+
+        Raises
+        ------
+        PlainRunError
+            One of them has another state.
+        """
+        for value, hidden, before in self._hidden:
+            if hidden.read(value) != before:
+                raise _hidden_change(value)
 
     def changed(self) -> dict[int, tuple[Any, Contents]]:
         """Return the objects that hold something else, with what they hold now."""
@@ -112,7 +159,7 @@ class PythonState:
 
     def is_changed(self) -> bool:
         """Return True if anything is changed but for known arrays."""
-        return bool(self.changed_places() or self.changed())
+        return bool(self.changed_places() or self.changed()) or any(h.read(v) != old for v, h, old in self._hidden)
 
     def place_before(self, identity: Any) -> Any:
         """Return the value of a place outside, or `ABSENT`."""
@@ -134,6 +181,18 @@ class PythonState:
             self._outside.changes.update(self._changes)
         for array, values in self._arrays:
             array.resume_values(values)
+        for value, hidden, before in self._hidden:
+            if hidden.read(value) != before:
+                if hidden.write is None:
+                    raise _hidden_change(value)
+                hidden.write(value, before)
+
+
+def _hidden_change(value: Any) -> PlainRunError:
+    kind = type(value).__name__
+    return plain_run(
+        f"a branch on a traced condition, or a loop, changes an object of class {kind}", "change it before"
+    )
 
 
 ABSENT = _ABSENT
@@ -141,14 +200,15 @@ ABSENT = _ABSENT
 
 def _is_watched(value: Any, outside: OutsideValues | None) -> bool:
     """Return True for an object whose contents the functions being traced may change."""
-    if isinstance(value, (*_CONTAINERS, CellType)):
+    if isinstance(value, _WATCHED):
         return not (
             outside is not None and outside.is_outside(value) and not isinstance(value, (MirrorList, MirrorDict))
         )
     module = type(value).__module__.partition(".")[0]
     if module in ("cyxla", "numpy", "builtins", "ast", "types", "functools", "re", "enum", "threading"):
         return False
-    return hasattr(value, "__dict__") and not (outside is not None and outside.is_outside(value))
+    has_state = hasattr(value, "__dict__") or slots_of(value)
+    return bool(has_state) and not (outside is not None and outside.is_outside(value))
 
 
 def _reachable_values() -> Iterator[Any]:
@@ -164,28 +224,87 @@ def _reachable_values() -> Iterator[Any]:
         frame = frame.f_back
 
 
-def _parts(value: Any) -> Iterator[Any]:
-    """Return what an object that cannot be changed leads to."""
+def _parts(value: Any) -> Iterable[Any] | None:
+    """Return what an object that cannot be changed leads to; None for any other object."""
     if isinstance(value, tuple):
-        yield from value
-        return
-    if isinstance(value, MethodType):
-        yield value.__self__
-        value = value.__func__
-    if isinstance(value, FunctionType) and value.__closure__:
+        return value
+    if isinstance(value, type):
+        return _members(value) if "<locals>" in value.__qualname__ else ()
+    finder = _PARTS.get(type(value))
+    return None if finder is None else finder(value)
+
+
+def traced_parts(value: Any) -> Iterator[Any]:
+    """Yield the traced values that a function, a bound method or a slice leads to."""
+    pending, passed = [value], dict[int, Any]()
+    while pending and len(passed) < _MOST_OBJECTS:
+        value = pending.pop()
+        if isinstance(value, (TracedArray, SizedArray)):
+            yield value
+        if id(value) in passed or isinstance(value, _SKIPPED):
+            continue
+        passed[id(value)] = value
+        if isinstance(value, SizedArray):
+            continue
+        if isinstance(value, slice):
+            pending += [value.start, value.stop, value.step]
+        elif (parts := _parts(value)) is not None:
+            pending.extend(parts)
+        elif _is_watched(value, None):
+            contents = contents_of(value)
+            pending.extend(contents.values() if isinstance(contents, dict) else contents)
+
+
+def _members(kind: type) -> list[Any]:
+    """Return what the attributes of a class lead to."""
+    members: list[Any] = []
+    for value in vars(kind).values():
+        if isinstance(value, property):
+            members += [value.fget, value.fset, value.fdel]
+        else:
+            members.append(getattr(value, "__func__", value))
+    return members
+
+
+def _parts_of_function(value: FunctionType) -> list[Any]:
+    found: list[Any] = []
+    if value.__closure__:
         assigned = _assigned_cells(value.__code__)
         for name, cell in zip(value.__code__.co_freevars, value.__closure__, strict=True):
             if name in assigned:
-                yield cell
+                found.append(cell)
             elif not name.startswith(HOOKS):
-                yield from _of_cell(cell)
+                found.extend(_of_cell(cell))
+    if "<locals>" in value.__qualname__:
+        found += [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+    return found
+
+
+def _parts_of_generator(value: Any) -> list[Any]:
+    frame = value.gi_frame
+    return [] if frame is None or value.gi_running else list(frame.f_locals.values())
+
+
+_PARTS: Final[dict[type, Callable[[Any], Iterable[Any]]]] = {
+    FunctionType: _parts_of_function,
+    MethodType: lambda v: (v.__self__, v.__func__),
+    BuiltinMethodType: lambda v: (v.__self__,),
+    MethodWrapperType: lambda v: (v.__self__,),
+    partial: lambda v: (v.func, v.args, v.keywords),
+    type(lru_cache(len)): lambda v: (v.__wrapped__,),
+    MappingProxyType: lambda v: v.values(),
+    **dict.fromkeys(_VIEWS, lambda v: (v.mapping,)),
+    GeneratorType: _parts_of_generator,
+    memoryview: lambda v: (v.obj,),
+}
 
 
 @lru_cache(maxsize=1024)
 def _assigned_cells(code: CodeType) -> frozenset[str]:
-    """Return the variables of enclosing functions that a function assigns to."""
+    """Return the variables of enclosing functions that a function, or one that is defined in it, assigns to."""
     found = {i.argval for i in dis.get_instructions(code) if i.opname in ("STORE_DEREF", "DELETE_DEREF")}
-    return frozenset(found & set(code.co_freevars))
+    inner = [_assigned_cells(c) for c in code.co_consts if isinstance(c, CodeType)]
+    return frozenset(found.union(*inner) & set(code.co_freevars))
 
 
 def _of_cell(cell: CellType) -> list[Any]:
@@ -201,13 +320,36 @@ def contents_of(value: Any) -> Contents:
         value.materialize()
     if isinstance(value, list):
         return list(list.__iter__(value))
+    if isinstance(value, OrderedDict):
+        return dict(OrderedDict.items(value))
     if isinstance(value, dict):
         return dict(dict.items(value))
     if isinstance(value, set):
         return set(value)
     if isinstance(value, deque):
         return list(value)
-    return _of_cell(value) if isinstance(value, CellType) else dict(vars(value))
+    return _of_cell(value) if isinstance(value, CellType) else _attributes_of(value)
+
+
+def _attributes_of(value: Any) -> dict[str, Any]:
+    found = dict(getattr(value, "__dict__", {}))
+    for name, slot in slots_of(value).items():
+        with suppress(AttributeError):  # it is not bound
+            found[name] = slot.__get__(value)
+    return found
+
+
+def _set_attributes(value: Any, contents: dict[str, Any]) -> None:
+    slots = slots_of(value)
+    for name, slot in slots.items():
+        if name in contents:
+            slot.__set__(value, contents[name])
+        else:
+            with suppress(AttributeError):  # it is not bound
+                slot.__delete__(value)
+    if hasattr(value, "__dict__"):
+        vars(value).clear()
+        vars(value).update({k: v for k, v in contents.items() if k not in slots})
 
 
 def fill(value: Any, contents: Any) -> None:
@@ -222,10 +364,11 @@ def fill(value: Any, contents: Any) -> None:
     elif isinstance(value, deque):
         value.clear()
         value.extend(contents)
+    elif isinstance(value, (dict, set)):
+        value.clear()
+        value.update(contents)
     else:
-        held = value if isinstance(value, (dict, set)) else vars(value)
-        held.clear()
-        held.update(contents)
+        _set_attributes(value, contents)
 
 
 def items_of(contents: Contents) -> list[tuple[Any, Any]]:

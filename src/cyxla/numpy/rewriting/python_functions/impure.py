@@ -14,6 +14,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, Final, NoReturn
 
+from cyxla.numpy.tracing.user_program.random_state import functions_of_global_state
 from cyxla.numpy.tracing.trace import current, plain_run
 
 _RANDOM_HINT: Final = "pass a generator, np.random.default_rng(seed), as an argument, or use cyxla.random"
@@ -74,4 +75,20 @@ def _names() -> dict[Callable[..., Any], tuple[str, str]]:
     return named
 
 
-SUBSTITUTES: Final = {function: _refused(function, *facts) for function, facts in _names().items()}
+def _drawn(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that draws random numbers of NumPy's global state in each run."""
+
+    def substitute(*args: Any, **kwargs: Any) -> Any:
+        if current() is None:
+            return function(*args, **kwargs)
+        from cyxla.numpy.custom_calls.global_random import draw
+
+        return draw(function, args, kwargs)
+
+    return substitute
+
+
+SUBSTITUTES: Final = {
+    **{function: _refused(function, *facts) for function, facts in _names().items()},
+    **{function: _drawn(function) for function in functions_of_global_state().values()},
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -26,6 +27,7 @@ from cyxla.numpy.rewriting.python_functions.decimals import rounded_decimal
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, traced, value_of
+from cyxla.numpy.tracing.containers import complete_lists
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.numpy.tracing.user_program.classes import is_number
@@ -217,7 +219,20 @@ def _round(value: Any, *digits: Any, **keyword: Any) -> Any:
     return rounded_decimal(value, count) if value.weak is float else _np.round(value, count)
 
 
+def _on_heap(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of `heapq`, whose C looks for the elements in the list's memory."""
+
+    def substitute(heap: Any, *values: Any) -> Any:
+        complete_lists((heap,))
+        return function(heap, *values)
+
+    return substitute
+
+
+_OF_HEAPS = (heapq.heapify, heapq.heappush, heapq.heappop, heapq.heappushpop, heapq.heapreplace)
+
 SUBSTITUTES: dict[Callable[..., Any], Callable[..., Any]] = {
+    **{function: _on_heap(function) for function in _OF_HEAPS},
     range: _range, int: _int, float: _float, complex: _complex, bool: _bool, len: _len,
     round: _round, math.isclose: _isclose, math.modf: _modf,
     enumerate: enumerated, zip: zipped, reversed: backwards, itertools.product: combinations,

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Sequence
 from typing import TypeVar
 
-HOOKS = "_cyxla"  # free variable of rewritten functions, which holds their hooks
+from cyxla.numpy.tracing.user_program.user_frames import HOOKS
+
 S = TypeVar("S", bound=ast.stmt)
 
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 from cyxla.numpy.rewriting.syntax import build
 from cyxla.numpy.rewriting.syntax.names import Names, parameter_names, root_of
 from cyxla.numpy.rewriting.syntax.scopes import NameOrigins, Origin, is_called
+from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 
 GENERATORS = (ast.Yield, ast.YieldFrom, ast.Await)
 _IDENTITY = (ast.Is, ast.IsNot)
@@ -36,13 +37,13 @@ class ExpressionTransformer(ast.NodeTransformer):
 
     def _name(self, kind: str) -> str:
         self._counter[0] += 1
-        return f"{build.HOOKS}_{kind}_{self._counter[0]}"
+        return f"{HOOKS}_{kind}_{self._counter[0]}"
 
     def _key(self, node: ast.expr) -> ast.expr:
         """Return the expression of a key; a slice becomes a call of `slice`."""
         if isinstance(node, ast.Slice):
             bounds = [self.visit(b) if b else build.constant(None) for b in (node.lower, node.upper, node.step)]
-            return ast.Call(attribute_of(build.name(build.HOOKS), "slice"), bounds, [])
+            return ast.Call(attribute_of(build.name(HOOKS), "slice"), bounds, [])
         if isinstance(node, ast.Tuple):
             return ast.Tuple([self._key(e) for e in node.elts], ast.Load())
         return cast(ast.expr, self.visit(node))
@@ -82,7 +83,9 @@ class ExpressionTransformer(ast.NodeTransformer):
         return root.id in self._outer or self.scope.origin(root.id) is Origin.OBJECT
 
     def _module_root(self, node: ast.expr) -> str | None:
-        root = root_of(node)
+        root = node
+        while isinstance(root, ast.Attribute):
+            root = root.value
         is_module = isinstance(root, ast.Name) and self.scope.origin(root.id) is Origin.MODULE
         return cast(ast.Name, root).id if is_module else None
 

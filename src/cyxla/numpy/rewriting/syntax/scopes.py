@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import functools
+import sys
 from collections.abc import Iterator
 from enum import Enum, auto
 from functools import partial
@@ -75,10 +77,18 @@ def _contents(cell: Any) -> Iterator[Any]:
 def origin_of(value: Any, package: str) -> Origin:
     """Return the kind of a value from outside."""
     if isinstance(value, ModuleType):
-        return Origin.MODULE
+        return Origin.MODULE if is_library(value) else Origin.OBJECT
     if is_called(value, package):
         return Origin.CALLED
     return Origin.PLAIN if callable(value) and not holds_state(value, package) else Origin.OBJECT
+
+
+def is_library(module: ModuleType) -> bool:
+    """Return True for a module that is not one of the user's program."""
+    file = getattr(module, "__file__", None) or ""
+    if module.__name__.partition(".")[0] in sys.stdlib_module_names:
+        return True
+    return file.startswith(_LIBRARIES) or is_internal(file)
 
 
 def holds_state(value: Any, package: str) -> bool:
@@ -101,7 +111,17 @@ def is_called(value: Any, package: str) -> bool:
             return True
     except TypeError:  # not hashable
         return False
-    return is_user_function(value, package) or (isinstance(value, type) and _has_own_methods(value))
+    return (
+        is_user_function(value, package) or is_generic(value) or (isinstance(value, type) and _has_own_methods(value))
+    )
+
+
+def is_generic(value: Any) -> bool:
+    """Return True for a function, or a bound method, that `functools.singledispatch` or its like for methods makes."""
+    if not isinstance(value, FunctionType):
+        return False
+    code = value.__code__
+    return code.co_filename == functools.__file__ and ("dispatch" in code.co_freevars or code.co_name == "_method")
 
 
 def _has_own_methods(kind: type) -> bool:

@@ -23,6 +23,7 @@ from cyxla.numpy.rewriting.syntax.names import (
     written_root,
 )
 from cyxla.numpy.rewriting.syntax.scopes import NameOrigins, Origin
+from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 
 
 class Transformer(ExpressionTransformer):
@@ -162,9 +163,7 @@ class Transformer(ExpressionTransformer):
         """Return the handler of exceptions in a side of a branch or the body of a loop."""
         error = self._name("error")
         failed = build.not_(build.method(build.name(driver), "failed", build.name(error)))
-        return ast.ExceptHandler(
-            attribute_of(build.name(build.HOOKS), "errors"), error, [ast.If(failed, [ast.Raise()], [])]
-        )
+        return ast.ExceptHandler(attribute_of(build.name(HOOKS), "errors"), error, [ast.If(failed, [ast.Raise()], [])])
 
     def _state(self, bound: Names, live: Names) -> list[str]:
         return sorted((bound & live) - self._outer)
@@ -385,6 +384,8 @@ class Transformer(ExpressionTransformer):
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         """Transform an augmented assignment to a name or an attribute from outside."""
         node.value = self.visit(node.value)
+        if isinstance(node.op, ast.Add) and not isinstance(node.value, ast.Constant):
+            node.value = cast(ast.expr, build.located_expr(build.hook("addend", node.value), node))
         result, target = self._name("value"), node.target
         variable = ast.Name(result, ast.Store())
         if isinstance(target, ast.Name) and target.id in self._outer:

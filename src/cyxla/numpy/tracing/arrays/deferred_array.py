@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from cyxla.errors import DTypeError, UnimplementedError
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, value_of
+from cyxla.errors import DTypeError, TraceError, UnimplementedError
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, note_text, value_of
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS, full_name
 from cyxla.numpy.tracing.results.promotion import Dtype
@@ -130,7 +130,12 @@ class DeferredArray(np.lib.mixins.NDArrayOperatorsMixin):
             raise AttributeError(name)
         return self._refuse()
 
+    def refused_text(self, where: str) -> TraceError:
+        """Return the error of an operation that needs the values as a text."""
+        return TraceError(f"NumPy computes this {self.function.__name__} after each run: it has no text", where=where)
+
     def __repr__(self) -> str:
+        note_text(self)
         return f"DeferredArray({self._dtype or '?'}{'[?]' if self._shape is None else list(self._shape)})"
 
 

@@ -12,7 +12,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from cyxla.errors import TraceError
 from cyxla.numpy.tracing import containers
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, value_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, note_text, value_of
 from cyxla.numpy.tracing.containers import Kind, Tree
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS, full_name
@@ -228,9 +228,15 @@ class SizedArray(NDArrayOperatorsMixin):
             raise AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}")
         return lambda *args, **kwargs: function(self, *args, **kwargs)
 
+    def refused_text(self, where: str) -> TraceError:
+        """Return the error of an operation that needs the values as a text."""
+        error: TraceError = self.data.refused_text(where)
+        return error
+
     def __repr__(self) -> str:
         if not isinstance(self._data, TracedArray):
             return f"SizedArray({self._data}, {self._counts})"
+        note_text(self)
         sizes = ", ".join(f"<={n}" if d in self._counts else str(n) for d, n in enumerate(self.data.shape))
         return f"SizedArray({self.dtype}[{sizes}])"
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from cyxla.errors import TraceError
 from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray, as_traced, value_of
-from cyxla.numpy.tracing.containers import LEAF, LIST, Kind, Tree, flatten, register_kind
+from cyxla.numpy.tracing.containers import LEAF, LIST, Kind, Tree, complete_lists, flatten, register_kind
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import require_current, resumed, user_line
 
@@ -211,6 +211,7 @@ def _materializing(name: str) -> Callable[..., Any]:
 
     def method(self: StackedList, *args: Any, **kwargs: Any) -> Any:
         self.materialize()
+        complete_lists(args)
         return original(self, *args, **kwargs)
 
     method.__name__ = name

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from types import FrameType
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
@@ -22,7 +24,7 @@ from cyxla.numpy.tracing.trace import Trace
 from cyxla.numpy.tracing.user_program.api_boundary import api_boundary
 from cyxla.numpy.tracing.user_program.needed_values import NeededValue, inputs_of
 from cyxla.numpy.tracing.user_program.texts import Field, TracedText
-from cyxla.numpy.tracing.user_program.user_frames import library_call, user_operation
+from cyxla.numpy.tracing.user_program.user_frames import HOOKS, library_call, user_operation
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -400,21 +402,24 @@ class TracedArray:
         self._raise_no_value("be searched by `in`", "use np.any(x == value)")
 
     def __copy__(self) -> Any:
-        return self.copy()
+        return self if self.weak is not None or self.rank0 is not Rank0.ARRAY else self.copy()
 
     def __deepcopy__(self, memo: Any) -> Any:
-        return self.copy()
+        return self.__copy__()
 
     def __reduce__(self) -> NoReturn:
         self._raise_no_value("be pickled", "return it from the function first")
 
     def __repr__(self) -> str:
+        note_text(self)
         return f"TracedArray({self.dtype}{list(self.shape)}{', weak' if self.weak else ''})"
 
     def __str__(self) -> str:
+        note_text(self, unless_rewritten=True)
         return TracedText([Field(self, "!s", "", self.refuse_text)])
 
     def __format__(self, spec: str) -> str:
+        note_text(self)
         return TracedText([Field(self, "", spec, self.refuse_text)])
 
     def refuse_text(self) -> NoReturn:
@@ -455,6 +460,38 @@ class TracedArray:
         if hasattr(np.ndarray, name):
             raise UnimplementedError(f"ndarray.{name} cannot be traced", where=_trace.user_line())
         raise AttributeError(f"'TracedArray' object has no attribute {name!r}")
+
+
+_TOOLS: Final = frozenset((
+    "IPython", "_pydevd_bundle", "_pytest", "bdb", "cyxla", "debugpy", "logging", "pdb", "pydevd", "traceback",
+))  # fmt: skip
+_REWRITING: Final = "cyxla.numpy.rewriting."
+
+
+def note_text(value: Any, *, unless_rewritten: bool = False) -> None:
+    """Make the plain function run if a text in which a value has no digits may get into its results.
+
+    Parameters
+    ----------
+    value : object
+        Traced value.
+    unless_rewritten : bool
+        Whether functions that are rewritten use the text as one of a traced value.
+    """
+    trace = _trace.current()
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_name == "__repr__" and _trace.is_internal(frame.f_code.co_filename):
+        frame = frame.f_back
+    if trace is None or frame is None:
+        return
+    module = frame.f_globals.get("__name__", "")
+    is_called = module.startswith(_REWRITING)  # a function of C, by one that is rewritten
+    if unless_rewritten and (is_called or HOOKS in frame.f_code.co_freevars):
+        return
+    if is_called or module.partition(".")[0] not in _TOOLS:
+        error = value.refused_text(_trace.user_line())
+        error.is_raised = False
+        trace.program.raised.append(error)
 
 
 def _has_own_ufuncs(value: Any) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
+
+PLACEHOLDER: Final = ": no value while tracing; cyxla.print prints it in every run"
 
 
 class Field(NamedTuple):
@@ -64,7 +66,7 @@ class TracedText(str):
 
 
 def _placeholder(field: Field) -> str:
-    return f"<{field.value!r}: no value while tracing; cyxla.print prints it in every run>"
+    return f"<{field.value!r}{PLACEHOLDER}>"
 
 
 def pieces_of(text: str) -> tuple[str | Field, ...]:

@@ -11,6 +11,7 @@ from cyxla import config
 from cyxla.errors import InternalError, OpError
 from cyxla.numpy.tracing.trace import PACKAGE, is_internal, user_frame
 
+HOOKS = "_cyxla"  # free variable of rewritten functions, which holds their hooks
 _INPLACE = "="
 _BUG_ERRORS = (AssertionError, AttributeError, InternalError, KeyError, NameError, RecursionError)
 _PACKAGE_PATHS = (PACKAGE, "pyx/cyxla")

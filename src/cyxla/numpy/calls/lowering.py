@@ -29,7 +29,6 @@ from cyxla.numpy.tracing.arrays.memory_layout import dense
 from cyxla.numpy.tracing.arrays.sized_array import SIZED, SizedArray, contains_sized, size_array
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.containers import ARGUMENT, LEAF, Tree, flatten, kind_of, paths, register_kind
-from cyxla.numpy.tracing.user_program.random_state import drawing_in_runs_alone
 from cyxla.numpy.tracing.results.eigenvalue_results import real_if_zero
 from cyxla.numpy.tracing.results.promotion import Dtype, Kind, dtype_of
 from cyxla.numpy.tracing.results.result_layout import ROW_MAJOR_RESULT, Layout, inverse, layout_of
@@ -38,6 +37,7 @@ from cyxla.numpy.tracing.trace import Program, Trace, tracing
 from cyxla.numpy.tracing.user_program.classes import class_of
 from cyxla.numpy.tracing.user_program.doubts import leave as leave_for_doubt
 from cyxla.numpy.tracing.user_program.needed_values import NeededValue
+from cyxla.numpy.tracing.user_program.random_state import drawing_in_runs_alone
 from cyxla.records import dataclass
 from cyxla.types import ElementType, Shape, from_numpy
 from cyxla.xla.hlo import HloModule

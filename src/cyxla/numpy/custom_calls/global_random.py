@@ -13,10 +13,10 @@ import numpy as np
 from cyxla.errors import InvalidArgumentError, UnimplementedError
 from cyxla.numpy.custom_calls.registration import ArraySpec, CustomCall, custom_call
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, value_of
-from cyxla.numpy.tracing.user_program.random_state import SAMPLES
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import PlainRunError, Trace, plain_run, require_current, resumed, user_line
+from cyxla.numpy.tracing.user_program.random_state import SAMPLES
 from cyxla.types import ElementType, from_numpy
 from cyxla.xla.hlo import HloModule
 from cyxla.xla.hlo.typed_attributes import read_attributes

@@ -38,10 +38,10 @@ from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced, require_sizes
 from cyxla.numpy.tracing.function_calls import call_function
 from cyxla.numpy.tracing.hooks import hooks
-from cyxla.numpy.tracing.user_program.random_state import functions_of_global_state
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS
 from cyxla.numpy.tracing.results.uninitialised import initialised
 from cyxla.numpy.tracing.trace import current, user_line
+from cyxla.numpy.tracing.user_program.random_state import functions_of_global_state
 from cyxla.numpy.tracing.user_program.user_frames import refused_by_library, user_line_of
 
 _CONVERSIONS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require", "asarray_chkfinite")

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, Final, NoReturn
 
-from cyxla.numpy.tracing.user_program.random_state import functions_of_global_state
 from cyxla.numpy.tracing.trace import current, plain_run
+from cyxla.numpy.tracing.user_program.random_state import functions_of_global_state
 
 _RANDOM_HINT: Final = "pass a generator, np.random.default_rng(seed), as an argument, or use cyxla.random"
 _CLOCK_HINT: Final = "call it outside of the compiled function"

@@ -3,6 +3,7 @@
 # ruff: noqa: NPY002 - the functions of the global state are what this is for
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,11 +35,11 @@ def drawing_in_runs_alone() -> Iterator[None]:
     PlainRunError
         Numbers were drawn.
     """
-    before = np.random.get_state(), random.getstate()
+    before, process = (np.random.get_state(), random.getstate()), os.getpid()
     try:
         yield
     finally:
-        has_drawn = _restore(*before)
+        has_drawn = os.getpid() == process and _restore(*before)  # Python seeds its state anew in a child
     if has_drawn:
         raise plain_run(
             "random numbers of a global state are drawn while it is traced",

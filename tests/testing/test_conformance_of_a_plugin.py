@@ -114,7 +114,7 @@ def test_pytest_takes_the_option(conformance):
 
 def test_tests_of_this_project_take_the_option(conformance):
     """Those of no backend are left out."""
-    path = str(ROOT / "tests" / "xla" / "cpu" / "test_tokens.py")
+    path = str(ROOT / "tests" / "xla" / "cpu" / "entry" / "test_tokens.py")
     command = ("-m", "pytest", "-p", "no:cacheprovider", f"--rootdir={ROOT}", f"-c={ROOT / 'pyproject.toml'}", path)
     status, counts, out = conformance(command=command)
     assert status == 0, out
@@ -123,7 +123,7 @@ def test_tests_of_this_project_take_the_option(conformance):
 
 
 def test_several_backends_by_one_option(conformance):
-    path = str(ROOT / "tests" / "xla" / "cpu" / "test_tokens.py")
+    path = str(ROOT / "tests" / "xla" / "cpu" / "entry" / "test_tokens.py")
     command = ("-m", "pytest", "-p", "no:cacheprovider", f"--rootdir={ROOT}", f"-c={ROOT / 'pyproject.toml'}", path)
     status, _, out = conformance("--backend=interpreter,cpu", "-k=pass_through", command=command)
     assert status == 0, out

@@ -41,6 +41,7 @@ def fails(x):
     raise KeyError(x.shape)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("function", [slow, calls_slow, fails])
 def test_the_line_that_is_traced(function, monkeypatch):
     stderr = watched(monkeypatch)

@@ -94,7 +94,7 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(6)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_same_bits_as_jit(tmp_path, name):
     function, *arguments = FUNCTIONS[name]
@@ -208,7 +208,7 @@ def test_failed_checks(tmp_path):
 HEAVY = (lambda x: np.sin(np.exp(x)).sum(1), RNG.random((2000, 1000)))
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(6)
 @pytest.mark.parametrize("threads", ["none", "pthreads"])
 @pytest.mark.parametrize("count", [0, 1, 2, 7])
 def test_threads_of_the_library(tmp_path, threads, count):

@@ -36,6 +36,7 @@ def test_each_header_compiles_alone(tmp_path, language, header):
     check(tmp_path, language, includes([header, header]))
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("language, headers", [("c", PUBLIC), ("c++", PUBLIC_CXX)], ids=["c", "c++"])
 def test_headers_for_users_compile_together(tmp_path, language, headers, reverse):

@@ -482,7 +482,7 @@ def test_headers_compile_alone(header, compiler, isa, tmp_path):
     assert made.returncode == 0, made.stderr
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(6)
 @pytest.mark.parametrize("isa", [LOWEST, HIGHEST])
 @pytest.mark.parametrize("header", CASES)
 def test_instances_are_what_a_preprocessor_makes(header, isa):

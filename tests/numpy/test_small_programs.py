@@ -891,7 +891,7 @@ def require_equal(got, expected, where):
         assert got == expected, where
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(6)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the plain function
 @pytest.mark.parametrize("tier", ["tiers", "native"])
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -156,6 +156,7 @@ class OnlyDlpack:
         return self.array.__dlpack_device__()
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("form", FORMS)
 def test_arrays_in_any_form(wheel, form):
     given = FORMS[form](X)
@@ -361,6 +362,7 @@ def numeric(tmp_path_factory):
     return module(tmp_path_factory.mktemp("numeric"), programs)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", NUMBERS)
 def test_python_numbers(numeric, dtype):
     """As a program of `cyxla.compile` converts them."""
@@ -387,6 +389,7 @@ def typed(tmp_path_factory):
     return module(tmp_path_factory.mktemp("typed"), programs)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_element_types(typed, dtype):
     f = getattr(typed, f"f_{dtype.name}")

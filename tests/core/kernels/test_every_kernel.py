@@ -42,7 +42,7 @@ def same(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
     return a.tolist() == b.tolist() if a.dtype.hasobject else a.tobytes() == b.tobytes()
 
 
-@pytest.mark.slow_but_every(5)
+@pytest.mark.slow_but_every(10)
 @pytest.mark.parametrize("op", sorted({*ELEMENTWISE, *SAMPLES}))
 def test_kernel_at_each_type(op: str) -> None:
     done = []

@@ -71,7 +71,7 @@ def check(result, expected):
         np.testing.assert_allclose(result, expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.slow_but_every(4)
+@pytest.mark.slow_but_every(8)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_three_programs_serve_all_sizes(name, backend):
     function = FUNCTIONS[name]

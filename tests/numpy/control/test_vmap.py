@@ -37,7 +37,7 @@ def check(function, *arrays, platform="interpreter", rtol=1e-13):
         np.testing.assert_allclose(g, w, rtol, 1e-15)
 
 
-@pytest.mark.slow_but_every(15)
+@pytest.mark.slow_but_every(30)
 @pytest.mark.parametrize("row", ROWS)
 def test_functions_of_numpy(row, request):
     """Compare with the compiled function of one element, which other tests compare with NumPy."""

@@ -27,7 +27,7 @@ CASES = [
 ]
 
 
-@pytest.mark.slow_but_every(17)
+@pytest.mark.slow_but_every(34)
 @pytest.mark.parametrize("row, call, shapes, letters", CASES)
 def test_function(row, call, shapes, letters, request):
     rng = np.random.default_rng(zlib.crc32(request.node.name.encode()))

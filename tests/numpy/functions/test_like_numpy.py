@@ -183,7 +183,7 @@ SAME = {
 }  # fmt: skip
 
 
-@pytest.mark.slow_but_every(5)
+@pytest.mark.slow_but_every(10)
 @pytest.mark.parametrize("call, arrays", SAME.values(), ids=SAME)
 def test_result_equals_numpys(call, arrays, backend):
     want, failure, warned = result_or_error(call, arrays)
@@ -312,6 +312,7 @@ np.histogramdd(np.ones((3, 0)) * x[0], bins=2)
 CALLS = [line for line in REFUSED.splitlines() if line]
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("text", CALLS)
 def test_error_equals_numpys(text, backend):
     call = eval(f"lambda x, i: {text}", {"np": np, "OUTSIDE": np.zeros(3, int)})

@@ -75,7 +75,7 @@ def test_jvp_and_jacobian_against_differences(name, platform):
         np.testing.assert_allclose(got, expected, rtol=1e-12)
 
 
-@pytest.mark.slow_but_every(7)
+@pytest.mark.slow_but_every(14)
 @pytest.mark.parametrize("row", ROWS)
 def test_jvp_is_the_transpose_of_the_pullback(row, request):
     rng = np.random.default_rng(zlib.crc32(request.node.name.encode()))

@@ -35,7 +35,7 @@ def weighted_sum(call):
     return total
 
 
-@pytest.mark.slow_but_every(7)
+@pytest.mark.slow_but_every(14)
 @pytest.mark.parametrize("row, call, wanted", CASES)
 def test_gradient(row, call, wanted, request):
     rng = np.random.default_rng(zlib.crc32(request.node.name.encode()))

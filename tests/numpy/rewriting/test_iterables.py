@@ -76,6 +76,7 @@ def traced_bound(x, n):
     return total
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize(
     "function", [all_indices, neighbours, rows, elements, pairs, backwards, numbered, known, traced_bound]
 )
@@ -123,6 +124,7 @@ LONG = {
 }
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("name", LONG)
 def test_long_traces_are_given_up(name):
     function, args, message = LONG[name]

@@ -354,7 +354,7 @@ PROGRAMS = {
 }  # fmt: skip
 
 
-@pytest.mark.slow_but_every(5)
+@pytest.mark.slow_but_every(10)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name, backend):
     function, *arguments = PROGRAMS[name]

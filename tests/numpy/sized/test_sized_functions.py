@@ -148,7 +148,7 @@ def expressions(table):
     return [e.strip() for line in table.strip().splitlines() for e in line.split(" | ")]
 
 
-@pytest.mark.slow_but_every(5)
+@pytest.mark.slow_but_every(10)
 @pytest.mark.parametrize("expression", [e for table in TABLES.values() for e in expressions(table)])
 def test_expressions(expression, backend):
     check(expression, backend)

@@ -116,7 +116,7 @@ def layouts(value):
     return (axes_of(value), value.flags.writeable) if np.ndim(value) else None
 
 
-@pytest.mark.slow_but_every(5)
+@pytest.mark.slow_but_every(10)
 @pytest.mark.parametrize("name", CASES)
 def test_result_layouts_equal_numpys(name, backend):
     traced = jit(CASES[name], platform=backend)

@@ -144,7 +144,7 @@ def compare(one: Run, got: list[np.ndarray[Any, Any]], types: Types) -> None:
         )
 
 
-@pytest.mark.slow_but_every(17)
+@pytest.mark.slow_but_every(34)
 @pytest.mark.parametrize("op", COMPILED)
 def test_compiled_is_eager_at_each_type(op: str) -> None:
     """Types without an eager kernel give the results of the integers that hold them, or at least compile."""

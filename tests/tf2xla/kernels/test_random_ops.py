@@ -31,7 +31,7 @@ def _shape(sizes: tuple[int, ...]) -> Array:
 # By a seed, or a key
 
 
-@pytest.mark.slow_but_every(4)
+@pytest.mark.slow_but_every(8)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("op", ["StatelessRandomUniform", "StatelessRandomNormal", "StatelessTruncatedNormal"])

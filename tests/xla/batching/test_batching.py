@@ -35,7 +35,7 @@ def test_every_opcode_has_a_rule_or_is_known_to_have_none():
     assert {name for name in OPCODES if table.find(name) is None} == WITHOUT_RULE | WITHOUT_OPERANDS
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(6)
 @pytest.mark.parametrize("case", programs())
 def test_recorded_programs(case):
     module = parse_module(cases.read(case["id"] + "/program.hlo").decode())

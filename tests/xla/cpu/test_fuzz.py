@@ -6,7 +6,7 @@ from support.hlo import random_bounded, random_irregular, random_programs
 from cyxla.errors import UnimplementedError
 
 
-@pytest.mark.slow_but_every(11)
+@pytest.mark.slow_but_every(22)
 @pytest.mark.parametrize("seed", range(300))
 def test_random_program(seed):
     try:
@@ -15,7 +15,7 @@ def test_random_program(seed):
         assert "no native code" in error.message  # noqa: PT017 - one of two right outcomes
 
 
-@pytest.mark.slow_but_every(7)
+@pytest.mark.slow_but_every(14)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_bounded_program(seed):
     random_bounded.check(seed, 12)

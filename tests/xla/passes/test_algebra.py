@@ -224,7 +224,7 @@ def test_every_rule_fits_something(number):
     assert instances(number)
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(6)
 @pytest.mark.parametrize("number", [n for n in NUMBERS if RULES[n.values[0]].exact])
 @settings(max_examples=6, deadline=None)
 @given(seed=st.integers(0, 2**16), special=st.sampled_from([0.3, 1.0]))

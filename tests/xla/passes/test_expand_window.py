@@ -51,7 +51,7 @@ CASES = [  # dims, out, window, does it change
 ]  # fmt: skip
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(6)
 @pytest.mark.parametrize("dims, out, window, changes", CASES)
 def test_float_windows(dims, out, window, changes):
     functions, lines = "HloModule m\n", []

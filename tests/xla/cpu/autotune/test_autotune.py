@@ -169,6 +169,7 @@ def check_variants(compiler, tools, site):
             assert [run(*some).tobytes() for some in inputs] == want, (parameter, value)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_variants_give_equal_bits(compiler, tools, name):
     text, parameters = PROGRAMS[name]
@@ -422,6 +423,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_kernels_inside_programs(cache, name):
     plain, tuned = (cyxla.compile(FUNCTIONS[name], X, Y, autotune=on) for on in (False, True))

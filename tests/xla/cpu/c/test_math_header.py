@@ -237,7 +237,7 @@ def doubles(count: int, seed: int) -> np.ndarray:
     return np.concatenate([any_bits, near_one, spread, rng.uniform(-40, 40, count), EDGES])
 
 
-@pytest.mark.slow_but_every(5)
+@pytest.mark.slow_but_every(10)
 @pytest.mark.parametrize("name", UNARY)
 def test_f32_over_all_exponents(functions: Functions, reference: Reference, name: str) -> None:
     bits = np.arange(0, 2**32, 8191 if functions.isa == "v4" else 65521, np.uint32)

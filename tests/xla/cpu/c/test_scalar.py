@@ -115,7 +115,7 @@ def exact_round(values: np.ndarray, to: E) -> np.ndarray:
     return values.astype(to.numpy_dtype)
 
 
-@pytest.mark.slow_but_every(5)
+@pytest.mark.slow_but_every(10)
 @pytest.mark.parametrize("to, of", CONVERSIONS, ids=lambda e: str(e))
 def test_float_conversion_rounds_once(library, to, of):
     lib, names = library
@@ -136,7 +136,7 @@ def test_float_conversion_rounds_once(library, to, of):
     np.testing.assert_array_equal(np.signbit(got_wide[~nan]), np.signbit(want_wide[~nan]))
 
 
-@pytest.mark.slow_but_every(4)
+@pytest.mark.slow_but_every(8)
 @pytest.mark.parametrize("to, of", SATURATIONS, ids=lambda e: str(e))
 def test_float_to_integer_saturates(library, to, of):
     lib, names = library

@@ -66,6 +66,7 @@ def source(tmp_path_factory):
     return found, path, [head.count("\n") + 1 + 3 * n for n in range(len(found))]
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("isa", LEVELS)
 def test_gcc_agrees(isa, source):
     found, path, lines = source

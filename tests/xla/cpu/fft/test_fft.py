@@ -154,7 +154,7 @@ def test_none_at_all(kind, dims, rank):
     assert cyxla.compile(program(kind, "f32", dims, rank))(x).shape == exact(kind, x, dims[-rank:]).shape
 
 
-@pytest.mark.slow_but_every(4)
+@pytest.mark.slow_but_every(8)
 @pytest.mark.parametrize(
     "kind, dims, rank",
     [

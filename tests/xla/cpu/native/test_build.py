@@ -94,6 +94,7 @@ HANGING = {
 }
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("texts, units", HANGING.values(), ids=HANGING)
 @pytest.mark.parametrize("watched", [True, False], ids=["by file", "by looking"])
 def test_a_program_that_never_ends_is_ended(texts, units, watched, place, monkeypatch):

@@ -96,7 +96,7 @@ DOTS: dict[str, str] = {
 }  # fmt: skip
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(6)
 @pytest.mark.parametrize("name", DOTS)
 def test_dots(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers that arrive at run time change no bit."""

@@ -582,7 +582,7 @@ def finished(w):
     return w.module
 
 
-@pytest.mark.slow_but_every(4)
+@pytest.mark.slow_but_every(8)
 @pytest.mark.parametrize("t", TYPES, ids=str)
 @pytest.mark.parametrize("every", [all_forms, all_reductions])
 def test_every_function(every, t):
@@ -759,7 +759,7 @@ def first_covered(row):
     return None
 
 
-@pytest.mark.slow_but_every(8)
+@pytest.mark.slow_but_every(16)
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_functions_of_numpy(subject):
     found = {row.name: first_covered(row) for row in rows(subject)}

@@ -219,6 +219,7 @@ WIDENED = """h {
 """
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("name", FUSED)
 def test_fused(name):
     shape, lines = FUSED[name]

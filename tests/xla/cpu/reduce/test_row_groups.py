@@ -105,7 +105,7 @@ def test_lengths(name, dims):
     check(program(name, *dims), *arguments(name, *dims), ulp=256)
 
 
-@pytest.mark.slow_but_every(7)
+@pytest.mark.slow_but_every(14)
 @pytest.mark.parametrize("dims", [(40, 64), (30, 1000), (7, 5003), (3, 8192)])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_bits_are_those_of_kernels_apart(name, dims):
@@ -127,7 +127,7 @@ def test_bits_do_not_depend_on_the_processor(name):
 LARGE = ["softmax and its largest", "layer norm", "gradient of softmax", "root mean square of a sum", "sines of rows"]
 
 
-@pytest.mark.slow_but_every(4)
+@pytest.mark.slow_but_every(8)
 @pytest.mark.parametrize("dims", [(9, 40), (5, 512), (5, 1000), (4, 1024), (7, 5003), (3, 8192)])
 @pytest.mark.parametrize("name", LARGE)
 def test_large_arrays_are_asked_for_ahead_and_streamed_to_the_same_bits(name, dims, monkeypatch):
@@ -159,7 +159,7 @@ PIPELINED = [
 SINGLE_ROWS = [("softmax", 2048, "f32"), ("layer norm", 272, "f32")]
 
 
-@pytest.mark.slow_but_every(4)
+@pytest.mark.slow_but_every(8)
 @pytest.mark.parametrize(
     "name, columns, dtype, rows",
     [*((*case, rows) for case in PIPELINED for rows in (2, 133)), *((*case, 1) for case in SINGLE_ROWS)],
@@ -221,6 +221,7 @@ def test_runs(trip, runs):
     assert prefetch.Runs.of(trip) == prefetch.Runs(*runs)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("columns", [40, 300])
 @pytest.mark.parametrize(
     "name", ["softmax", "layer norm", "log-softmax", "sum, least and largest", "distances from the ends"]
@@ -279,6 +280,7 @@ def test_groups_that_are_not_merged(name):
     assert len(compiled.steps) > 1
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("columns", [8300, 20_000, 20_001])
 def test_long_rows_keep_their_values_where_a_result_will_be(columns):
     for name in ("softmax", "softmax and its largest", "root mean square of a sum"):

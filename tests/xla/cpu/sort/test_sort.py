@@ -180,6 +180,7 @@ def test_one_array_twice():
 LONG = [(100_003,), (3, 40_001), (40_001, 2)]
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dims", LONG, ids=str)
 @pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "s8", "u32", "s64"])
 def test_long_rows_by_buckets(dtype, dims):
@@ -230,7 +231,7 @@ def test_half_canonical_orders_are_not_taken_for_whole_ones(wanted):
     same(program(["f32[700]"], order), values("f32", (700,)))
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(6)
 @pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "s8", "u16"])
 @pytest.mark.parametrize("dims, other", [((70000,), ""), ((9, 500), ""), ((9, 500), "s32"), ((40000,), "s16")])
 def test_bits_depend_neither_on_the_home_of_the_text_nor_on_the_threads(monkeypatch, dtype, dims, other):

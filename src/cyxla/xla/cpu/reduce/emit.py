@@ -124,7 +124,7 @@ def _steps(problem: Problem) -> list[Step]:
 
 def _parts(problem: Problem) -> int:
     """Return the number of parts to split the reduced dims into, for enough parallel work."""
-    ns = cost.element_ns(problem.group.instructions) * problem.points + cost.memory_ns(problem.points * 4)
+    ns = _compute_ns(problem)[0] + cost.memory_ns(problem.points * 4)
     serial = problem.acc is None and not problem.arg_reduction
     if serial or problem.root.opcode != "reduce" or problem.results[0].shape.dtype.is_complex:
         return 1
@@ -142,6 +142,20 @@ def _parts(problem: Problem) -> int:
             else 1
         )
     return max(1, min(parts, outer // 8))
+
+
+def _compute_ns(problem: Problem) -> tuple[float, float]:
+    """Return the estimated times in ns of the operations on the elements, and of those on the results."""
+    group = problem.group.instructions
+    outside = frozenset(o for i in group for o in i.operands).difference(group)
+    reduced, pending = {problem.root}, [problem.root]
+    while pending:
+        operands = {o for o in pending.pop().operands if o not in outside and o not in reduced}
+        reduced |= operands
+        pending += operands
+    each = cost.element_ns(i for i in group if i in reduced)
+    behind = cost.element_ns(i for i in group if i not in reduced)
+    return each * problem.points, behind * prod(problem.kept)
 
 
 def _is_row(problem: Problem) -> bool:
@@ -169,7 +183,7 @@ def _step(problem: Problem, parts: int = 1) -> Step:
     reads = Reads()
     lowered = lower_problem(problem, reads, parts)
     frame = KernelFrame(reads, problem.writes)
-    ns = cost.element_ns(problem.group.instructions) * problem.points
+    ns = sum(_compute_ns(problem))
     ns += sum(cost.memory_ns(min(v.shape.nbytes, problem.points * 8)) for v in reads.values)
     if not prod(problem.kept):
         text = assemble([], frame, KernelKind.REDUCE)

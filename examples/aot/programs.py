@@ -108,7 +108,8 @@ def resnet(image=(1, 32, 32, 3), classes=10):
 
 
 def sqrtm(a):
-    """Square root of a positive definite matrix, by the iteration of Denman and Beavers."""
+    """Square root of ``a @ a.T + 1``, positive definite for any a, by the iteration of Denman and Beavers."""
+    a = a @ a.T + np.eye(len(a))
     y, z, steps = a, np.eye(len(a)), 0
     while np.max(np.abs(y @ y - a)) > 1e-9 and steps < 50:
         y, z = (y + np.linalg.inv(z)) / 2, (z + np.linalg.inv(y)) / 2

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.errors import DTypeError
+from cyxla.errors import DTypeError, TraceError
 from cyxla.numpy.array_methods import bitcast, number_methods, python_numbers
 from cyxla.numpy.array_methods.flat_array import flat, set_flat
 from cyxla.numpy.tracing.arrays.deferred_array import DeferredArray, defer_ufunc, has_element_type
@@ -98,8 +98,13 @@ def _repetition(operator: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any
     """Return the operator of products, for which an integer times a list repeats the list, as in Python."""
 
     def product(self: TracedArray, other: Any) -> Any:
-        is_integer = self.ndim == 0 and self.rank0 is not Rank0.ARRAY and self.dtype.kind in "biu"
-        return other * self.__index__() if is_integer and isinstance(other, (list, tuple)) else operator(self, other)
+        if self.ndim or self.rank0 is Rank0.ARRAY or not isinstance(other, (list, tuple)):
+            return operator(self, other)
+        if self.dtype.kind in "biu":
+            return other * self.__index__()
+        if self.weak is float:  # which another path may make an int
+            raise TraceError("a list is repeated by a float, or by the values an int", where=user_line())
+        raise TypeError(f"can't multiply sequence by non-int of type 'numpy.{self.dtype}'")
 
     return product
 

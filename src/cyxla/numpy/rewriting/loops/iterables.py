@@ -116,6 +116,8 @@ def _integer(value: Any) -> Any:
     if not is_traced(value):
         return index(value)
     if value.ndim or value.dtype.kind not in "iu":
+        if value.weak is float:  # which another path may make an int
+            raise TraceError("a bound of a range is a float, or by the values an int", where=user_line())
         raise TypeError(f"'{value.dtype}' object cannot be interpreted as an integer")
     return python_integer(value)
 

@@ -19,10 +19,12 @@ class ReshapeGroup(NamedTuple):
 def reshape_groups(operand: Sequence[int], result: Sequence[int]) -> list[ReshapeGroup]:
     """Split a reshape into the smallest groups; dimensions of size 1 belong to one beside them.
 
-    An empty reshape, or one of present sizes, is one group.
+    A reshape of present sizes is one group. In an empty one, the sizes at both ends that are equal are groups.
     """
-    if 0 in operand or prod(operand) != prod(result):
+    if prod(operand) != prod(result):
         return [ReshapeGroup(tuple(range(len(operand))), tuple(range(len(result))))]
+    if 0 in operand:
+        return _groups_of_empty(operand, result)
     groups: list[ReshapeGroup] = []
     i = j = 0
     while i < len(operand) and j < len(result):
@@ -40,6 +42,25 @@ def reshape_groups(operand: Sequence[int], result: Sequence[int]) -> list[Reshap
         last = groups.pop()
         rest = ReshapeGroup(last.operand + rest.operand, last.result + rest.result)
     return [*groups, rest] if rest.operand or rest.result else groups
+
+
+def _groups_of_empty(operand: Sequence[int], result: Sequence[int]) -> list[ReshapeGroup]:
+    shortest = min(len(operand), len(result))
+    first = next((k for k in range(shortest) if operand[k] != result[k]), shortest)
+    last = next((k for k in range(shortest - first) if operand[-1 - k] != result[-1 - k]), shortest - first)
+    head = [ReshapeGroup((k,), (k,)) for k in range(first)]
+    tail = [ReshapeGroup((len(operand) - k,), (len(result) - k,)) for k in range(last, 0, -1)]
+    between = ReshapeGroup(tuple(range(first, len(operand) - last)), tuple(range(first, len(result) - last)))
+    if between.operand and between.result:
+        return [*head, between, *tail]
+    if not (between.operand or between.result):
+        return [*head, *tail]
+    beside = head.pop() if head else ReshapeGroup((), ())
+    after = tail.pop(0) if not beside.operand and tail else ReshapeGroup((), ())
+    joined = ReshapeGroup(
+        beside.operand + between.operand + after.operand, beside.result + between.result + after.result
+    )  # fmt: skip
+    return [*head, joined, *tail]
 
 
 def dynamic_result(group: ReshapeGroup, shape: Shape, inferred: int | None) -> int | None:

@@ -68,6 +68,8 @@ CASES = {
     "dynamic update of a static array": "x = f32[6,4] parameter(0) u = f32[<=3,4] parameter(1) i = s32[] parameter(2) "
     "j = s32[] parameter(3) ROOT r = f32[6,4] dynamic-update-slice(x, u, i, j)",
     # reshapes
+    "empty, a dimension more": "x = f32[<=3,<=0,<=3] parameter(0) ROOT r = f32[<=3,<=0,<=3,1] reshape(x)",
+    "empty, in one": "x = f32[<=3,0,<=3] parameter(0) ROOT r = f32[0,<=3] reshape(x)",
     "rows in one": f"{X} ROOT r = f32[<=24] reshape(x)",
     "columns in one": "x = f32[4,<=6] parameter(0) ROOT r = f32[<=24] reshape(x)",
     "both in one": "x = f32[<=4,<=6] parameter(0) ROOT r = f32[<=24] reshape(x)",
@@ -346,3 +348,11 @@ def test_masks_are_selections_by_a_comparison_with_the_size():
     inside, _, filler = masked.operands
     assert (inside.opcode, inside.attrs["direction"], filler.opcode) == ("compare", "LT", "broadcast")
     assert [o.opcode for o in inside.operands] == ["iota", "broadcast"]
+
+
+@pytest.mark.parametrize("opcode", ["reshape", "bitcast"])
+@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
+def test_empty_arrays_keep_their_present_sizes(opcode, platform):
+    text = f"ENTRY e {{ x = s32[<=3,<=0,<=3] parameter(0) ROOT r = s32[<=3,<=0,<=3,1] {opcode}(x) }}"
+    run = cyxla.compile(f"HloModule m\n{text}", platform=platform)
+    assert run(np.zeros((2, 0, 1), np.int32)).shape == (2, 0, 1, 1)

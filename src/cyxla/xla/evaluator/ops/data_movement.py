@@ -54,9 +54,9 @@ def reshape(ev: Evaluation, ins: Instruction, x: Array) -> Array:
 
 def _reshaped(ins: Instruction, x: Array) -> Array:
     """Return an array of the present sizes in the shape of an instruction."""
-    if x.size == ins.shape.size:
-        return x.reshape(ins.shape.dims)
     operand = ins.operands[0].shape
+    if x.size == ins.shape.size and (x.size or x.shape == tuple(operand.dims)):
+        return x.reshape(ins.shape.dims)
     if UNBOUNDED in (*operand.dims, *ins.shape.dims):
         groups = [ReshapeGroup(tuple(range(x.ndim)), tuple(range(ins.shape.rank)))]
     else:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.errors import DTypeError, TraceError
+from cyxla.errors import DTypeError
 from cyxla.numpy.array_methods import bitcast, number_methods, python_numbers
 from cyxla.numpy.array_methods.flat_array import flat, set_flat
 from cyxla.numpy.tracing.arrays.deferred_array import DeferredArray, defer_ufunc, has_element_type
@@ -18,7 +18,7 @@ from cyxla.numpy.tracing.results.result_layout import set_order
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import user_line
 from cyxla.numpy.tracing.user_program.api_boundary import api_boundary
-from cyxla.numpy.tracing.user_program.doubts import pass_on
+from cyxla.numpy.tracing.user_program.doubts import pass_on, refuse_float
 from cyxla.numpy.ufuncs.apply import call, equals_no_number
 
 _np: Any = np  # its functions dispatch to this package
@@ -102,8 +102,7 @@ def _repetition(operator: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any
             return operator(self, other)
         if self.dtype.kind in "biu":
             return other * self.__index__()
-        if self.weak is float:  # which another path may make an int
-            raise TraceError("a list is repeated by a float, or by the values an int", where=user_line())
+        refuse_float(self, "the factor of a list")
         raise TypeError(f"can't multiply sequence by non-int of type 'numpy.{self.dtype}'")
 
     return product

@@ -16,6 +16,7 @@ from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.arrays.known_array import values_of
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.trace import require_current
+from cyxla.numpy.tracing.user_program.doubts import refuse_float
 from cyxla.records import dataclass
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -189,8 +190,8 @@ def convert_item(item: Any) -> Any:
 def _check_index_type(array: Any) -> Any:
     """Check the dtype of an index array; NumPy reads uint64 as int64, so that 2^64 - 1 is the last element."""
     if array.dtype.kind not in "iub":
-        if isinstance(array, TracedArray) and array.weak is float:  # which other iterations may make of an int
-            raise TraceError("an index is a float, or by the values an int", where=_trace.user_line())
+        if isinstance(array, TracedArray):
+            refuse_float(array, "an index")
         raise _error("arrays used as indices must be of integer (or boolean) type")
     return array.astype(np.int64) if array.dtype == np.uint64 and array.ndim else array
 

@@ -20,6 +20,7 @@ from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_t
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.trace import current, user_line
+from cyxla.numpy.tracing.user_program.doubts import refuse_float
 from cyxla.xla.hlo.builder import XlaOp
 
 _np: Any = np  # its functions dispatch to this package
@@ -116,8 +117,7 @@ def _integer(value: Any) -> Any:
     if not is_traced(value):
         return index(value)
     if value.ndim or value.dtype.kind not in "iu":
-        if value.weak is float:  # which another path may make an int
-            raise TraceError("a bound of a range is a float, or by the values an int", where=user_line())
+        refuse_float(value, "a bound of a range")
         raise TypeError(f"'{value.dtype}' object cannot be interpreted as an integer")
     return python_integer(value)
 

@@ -10,11 +10,28 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.errors import TraceError
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.numpy.tracing.trace import Trace, current, require_current, user_line
 from cyxla.numpy.tracing.user_program.classes import class_of
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+
+
+def refuse_float(value: TracedArray, role: str) -> None:
+    """Raise an error, for which the plain function runs, for a Python float where Python takes ints alone.
+
+    Other paths, such as iterations that have not run yet, may make an int of it.
+
+    Parameters
+    ----------
+    value : TracedArray
+        Number that is no integer.
+    role : str
+        Use of the number, with which the message begins.
+    """
+    if value.weak is float:
+        raise TraceError(f"{role} is a float, or by the values an int", where=user_line())
 
 
 def note_doubt(result: TracedArray, test: XlaOp, first: Any, second: Any) -> None:

@@ -147,10 +147,10 @@ def _parts(problem: Problem) -> int:
 def _compute_ns(problem: Problem) -> tuple[float, float]:
     """Return the estimated times in ns of the operations on the elements, and of those on the results."""
     group = problem.group.instructions
-    outside = frozenset(o for i in group for o in i.operands).difference(group)
+    members = frozenset(group)
     reduced, pending = {problem.root}, [problem.root]
     while pending:
-        operands = {o for o in pending.pop().operands if o not in outside and o not in reduced}
+        operands = {o for o in pending.pop().operands if o in members and o not in reduced}
         reduced |= operands
         pending += operands
     each = cost.element_ns(i for i in group if i in reduced)

@@ -134,6 +134,10 @@ SHORT = {
     "svd": (lambda x: np.linalg.svd(x)[1], (50, 50)),
     "sort": (lambda x: np.sort(x), (20_000,)),
     "many kernels": (lambda x: sum(np.cumsum(x * k) for k in range(30)), (1000,)),
+    "loop of any length": (
+        lambda x: cyxla.fori_loop(0, x[0, 0].astype(int), lambda k, s: s + x[k % 8] @ x[3], 0.0),
+        (8, 500),
+    ),
 }
 
 

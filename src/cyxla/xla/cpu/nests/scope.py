@@ -30,6 +30,7 @@ POLL_EVERY = machine.POLL_NS  # ns of estimated work between two checks for canc
 _SCALAR_NS = 0.7  # time of an operation in a chain of scalars
 _MAX_NS = 1e12  # bound on any estimate
 _ASSUMED_TRIP_COUNT = 1000  # of loops without a known trip count
+_UNBOUNDED_TRIP_COUNT = 2**40  # hours of the shortest iterations: the range is the one of a counter's type, or nearly
 
 #: Place of a value: the C of a scalar, or the array that holds it.
 Source: TypeAlias = "str | Array"
@@ -280,14 +281,15 @@ class Scope:
         self.cost += min(ns, _MAX_NS) * assumed
 
     def _most_trips(self, ins: Instruction) -> int | None:
-        """Return the greatest trip count that the range of a counter permits; None if there is none."""
+        """Return the greatest trip count that the range of a counter permits; None if only its type bounds it."""
         parameter = ins.called[0].parameters[0]
         found = []
         for counter in counters_of(ins, self.ranges.of):
             inside = self.ranges.element(parameter, counter.number)
             if inside is not None:
                 found.append((inside[1] - inside[0]) // abs(counter.step) + 1)
-        return min(found, default=None)
+        most = min(found, default=_UNBOUNDED_TRIP_COUNT)
+        return most if most < _UNBOUNDED_TRIP_COUNT else None
 
     def _nested(self, plan: ScopePlan, sources: Sequence[Source], owned: set[Value]) -> Scope:
         places = dict(zip(plan.parameters, sources, strict=True))

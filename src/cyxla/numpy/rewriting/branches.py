@@ -23,7 +23,7 @@ from cyxla.numpy.rewriting.parts.python_state import (
     structure_of,
     with_items,
 )
-from cyxla.numpy.rewriting.parts.sharing import refuse_sharing
+from cyxla.numpy.rewriting.parts.sharing import possible_roots, refuse_sharing
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound, unbound_flag
 from cyxla.numpy.rewriting.python_functions.choices import truth
 from cyxla.numpy.rewriting.syntax.jumps import VALUE
@@ -144,8 +144,8 @@ class _Value:
         Parts of the value; None for a variable that is not bound.
     ops : list of XlaOp
         Values of its arrays.
-    outer : list of (TracedArray or None)
-        Array of an enclosing function of which each of its arrays is a view, or which it is.
+    outer : list of list of TracedArray
+        Arrays of enclosing functions of which each of its arrays is a view, or which it is; several if it may be any.
     is_unbound : XlaOp, optional
         pred[] of a variable that may not be bound, whether it is not.
     """
@@ -156,9 +156,8 @@ class _Value:
         arrays = [] if self.leaves is None else self.leaves.arrays
         self.is_unbound = unbound_flag(arrays, part.trace) if is_variable else None
         self.ops = [part.trace.capture(a.unchecked_op if is_variable else a.op) for a in arrays]
-        roots = [a.root for a in arrays]
-        self.is_outer = all(r.owner is not part.trace for r in (*arrays, *roots))
-        self.outer = [r if r.owner is not part.trace and _is_shared(r) else None for r in roots]
+        self.is_outer = all(r.owner is not part.trace for a in arrays for r in (a, a.root))
+        self.outer = [[r for r in possible_roots(a) if r.owner is not part.trace and _is_shared(r)] for a in arrays]
 
 
 def _is_shared(array: TracedArray) -> bool:
@@ -279,8 +278,7 @@ class _Joined:
             array = PossiblyUnbound(op, weak, rank0, self.name, is_unbound)
         if not self._failed and len(sides) == 2:
             note_doubt(array, self._test, *sides)
-        outer = [v.outer[k] for v in self._values if v.leaves is not None]
-        shared = [a for a in outer if a is not None]
+        shared = [a for v in self._values if v.leaves is not None for a in v.outer[k]]
         if shared:
             refuse_sharing(array, self.name, shared, "a branch on a traced condition")
         return array

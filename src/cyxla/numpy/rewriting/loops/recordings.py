@@ -10,7 +10,7 @@ import numpy as np
 from cyxla.numpy.control.carry import agreed_kind, array_text
 from cyxla.numpy.rewriting.loops.plans import Learned, Peel, Plan, Repeat, Unsuitable, Variables, is_shared_array
 from cyxla.numpy.rewriting.parts.parts import Leaves, Part, like
-from cyxla.numpy.rewriting.parts.sharing import possible_arrays, refuse_sharing, refuse_use
+from cyxla.numpy.rewriting.parts.sharing import possible_arrays, possible_roots, refuse_sharing, refuse_use
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound, unbound_flag
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.results.conversion import convert
@@ -389,7 +389,7 @@ class Recording:
         for k, parts in by_variable.items():
             values[k] = self._builders[k].build(parts)
             if is_shared_array(self.entry[k]) and self._may_be_other(k):
-                others = [self.entry[k].root, *self.plan.exchanged.get(k, ())]
+                others = [self.entry[k], *self.plan.exchanged.get(k, ())]
                 refuse_sharing(values[k], self.variables.names[k], others, "the number of iterations")
             self._poison(k)
         for k, flag in zip(sorted(self.variables.exits), exits, strict=True):
@@ -404,7 +404,9 @@ class Recording:
 
     def _may_be_other(self, k: int) -> bool:
         """Return True if a variable may name the array of the caller, or another one, or a new one."""
-        return k in self.plan.exchanged or (self.plan.may_skip and bool(self.entry[k].root.origin))
+        if k in self.plan.exchanged:
+            return True
+        return self.plan.may_skip and any(r.origin for r in possible_roots(self.entry[k]))
 
     def _poison(self, k: int) -> None:
         """Make later uses of an array an error that iterations wrote while a variable named it, and then replaced."""

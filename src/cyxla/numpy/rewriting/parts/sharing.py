@@ -43,12 +43,21 @@ class _Either(TracedArray):
         return self._op
 
 
+def possible_roots(array: TracedArray) -> list[TracedArray]:
+    """Return the arrays to one of which a write to an array goes: its root, or several by branches or loops."""
+    root = array.root
+    if not isinstance(root, _Either):
+        return [root]
+    return _distinct([r for a, _ in root._arrays for r in possible_roots(a)])
+
+
 def possible_arrays(array: TracedArray) -> list[TracedArray]:
     """Return the arrays of which an array may be any, by a branch or loop; none if that is known."""
-    view = array._view
-    if not isinstance(view, _Undecided):
-        return []
-    return [a for a, _ in view.base._arrays] if isinstance(view.base, _Either) else [view.base]
+    return possible_roots(array) if isinstance(array._view, _Undecided) else []
+
+
+def _distinct(arrays: Sequence[TracedArray]) -> list[TracedArray]:
+    return list({id(a): a for a in arrays}.values())
 
 
 def refuse_sharing(array: TracedArray, name: str, others: Sequence[TracedArray], cause: str) -> None:
@@ -60,7 +69,7 @@ def refuse_sharing(array: TracedArray, name: str, others: Sequence[TracedArray],
             where=user_line(), hint=f"copy it: {name} = {name}.copy()",
         )  # fmt: skip
 
-    distinct = list({id(a): a for a in others}.values())
+    distinct = _distinct([r for a in others for r in possible_roots(a)])
     is_single = len(distinct) == 1 and not isinstance(distinct[0], PossiblyUnbound)
     base = distinct[0] if is_single else _Either(distinct, refuse)
     array._view = _Undecided(base, refuse, refuse, base.op)

@@ -92,3 +92,29 @@ def test_numpys_numbers_wrap_as_in_numpy():
 def test_several_lambdas_on_one_line_are_told_apart():
     functions = [lambda a, b: a + b, lambda a, b: a * b, lambda a, b: a < b]
     assert [cyxla.jit(f, platform="interpreter")(3, 4) for f in functions] == [7, 12, True]
+
+
+def replaced_in_a_loop(x, s):
+    whole = np.zeros(4, np.int64)
+    for k in range(20):
+        whole += k
+        if x[k % 4] > 2:
+            s = whole[1]
+    return s
+
+
+def replaced_while_a_condition_holds(x, s):
+    whole = np.zeros(4, np.int64)
+    while whole[0] < x[0]:
+        whole += 1
+        if whole[1] > 2:
+            s = whole[2]
+    return s
+
+
+@pytest.mark.parametrize("x, number", [(1, np.float64(0.5)), (3, np.float64(0.5)), (3, 0.5)])
+@pytest.mark.parametrize("function", [replaced_in_a_loop, replaced_while_a_condition_holds])
+def test_integers_of_numpy_do_not_become_floats_of_loops(function, x, number, backend):
+    x = np.full(4, float(x))
+    want, got = function(x, number), cyxla.jit(function, platform=backend, fallback="numpy")(x, number)
+    assert repr(got) == repr(want)

@@ -326,7 +326,7 @@ def _lower(
         values += [_permuted(inputs[k].new_value(), input_axes[k]) for k in writes]
         for array in arrays:
             if array.doubt is not None:
-                leave_for_doubt(trace, trace.capture(array.doubt))
+                leave_for_doubt(trace, array.doubt)
         failure = trace.failure()
         if trace.program.prints and trace.program.catches:  # the plain function may have to run after a run has printed
             raise TraceError(

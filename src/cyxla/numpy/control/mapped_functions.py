@@ -326,7 +326,7 @@ class _Element:
             results = [_result(leaf, path, fun) for leaf, path in zip(leaves, leaf_paths, strict=True)]
             for r in results:
                 if r.doubt is not None:
-                    leave(trace, trace.capture(r.doubt))
+                    leave(trace, r.doubt)
             values = [value_of(r) for r in results]
             written = [n for n, e in enumerate(elements) if e.op is not parameters[n]]
             values += [value_of(elements[n]) for n in written]

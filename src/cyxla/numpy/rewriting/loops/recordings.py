@@ -17,6 +17,7 @@ from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.promotion import Kind, dtype_of, same_kind
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import require_current, resumed
+from cyxla.numpy.tracing.user_program.doubts import leave
 from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 from cyxla.records import dataclass
 from cyxla.types import ElementType, Shape
@@ -258,6 +259,8 @@ class Recording:
             self._check_identity(k, slot, array)
             self._check_kind(k, slot, array)
             self._check_rank0(k, slot, array)
+            if array.doubt is not None and array.doubt.is_numpy:
+                leave(self.part.trace, array.doubt)
             slot.op = self.part.trace.capture(self._value(k, array))
             self._note_exchange(k, possible_arrays(array))
         self._note_unbound(k, value)

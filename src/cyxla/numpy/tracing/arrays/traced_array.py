@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -61,6 +61,21 @@ class View:
     base_value: XlaOp
 
 
+class Doubt(NamedTuple):
+    """Runs in which a number has another class than its array tells.
+
+    Attributes
+    ----------
+    test : XlaOp
+        pred[], True in those runs.
+    is_numpy : bool
+        True if the other class may be one of NumPy's; else it is one of Python's.
+    """
+
+    test: XlaOp
+    is_numpy: bool
+
+
 class TracedArray:
     """Stand-in for any array of a shape and dtype; NumPy's functions and operators on it become HLO.
 
@@ -78,8 +93,8 @@ class TracedArray:
 
     Attributes
     ----------
-    doubt : XlaOp, optional
-        pred[], whether a run gives a number another class in Python, such as an int that stands beside a float.
+    doubt : Doubt, optional
+        Runs that give a number another class in Python, such as an int that stands beside a float.
     """
 
     __slots__ = ("__weakref__", "_memory", "_op", "_view", "doubt", "origin", "owner", "rank0", "weak")
@@ -97,7 +112,7 @@ class TracedArray:
         self._view: View | None = None
         self.weak = weak
         self.rank0 = rank0
-        self.doubt: XlaOp | None = None
+        self.doubt: Doubt | None = None
         self._memory = memory
         self.origin = origin
         self.owner: Trace | None = _trace.current()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import TraceError
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray
+from cyxla.numpy.tracing.arrays.traced_array import Doubt, TracedArray
 from cyxla.numpy.tracing.trace import Trace, current, require_current, user_line
 from cyxla.numpy.tracing.user_program.classes import class_of
 from cyxla.xla.hlo.builder import XlaOp
@@ -40,21 +40,26 @@ def note_doubt(result: TracedArray, test: XlaOp, first: Any, second: Any) -> Non
         return
     kind, choices = class_of(result), (first, second)
     doubts = [_doubt_of(v, kind) for v in choices]
-    if doubts == [None, None]:
+    known = [d for d in doubts if d is not None]
+    if not known:
         return
     no = require_current().constant(False, np.dtype(bool))
-    one, other = (no if d is None else require_current().capture(d) for d in doubts)
-    result.doubt = xla.select(require_current().capture(test), one, other)
+    one, other = (no if d is None else require_current().capture(d.test) for d in doubts)
+    result.doubt = Doubt(xla.select(require_current().capture(test), one, other), any(d.is_numpy for d in known))
 
 
-def _doubt_of(value: Any, kind: type) -> XlaOp | None:
+def _doubt_of(value: Any, kind: type) -> Doubt | None:
     found = class_of(value)
     if found is not kind and (require_current().program.exact_classes or np.dtype(found) != np.dtype(kind)):
-        return require_current().constant(True, np.dtype(bool))
+        return _certain(is_numpy=issubclass(found, np.generic))
     doubt = value.doubt if isinstance(value, TracedArray) else None
-    if doubt is None or _is_visible(doubt):
+    if doubt is None or _is_visible(doubt.test):
         return doubt
-    return require_current().constant(True, np.dtype(bool))  # of a side of a branch, which has ended
+    return _certain(is_numpy=doubt.is_numpy)  # of a side of a branch, which has ended
+
+
+def _certain(*, is_numpy: bool) -> Doubt:
+    return Doubt(require_current().constant(True, np.dtype(bool)), is_numpy)
 
 
 def _is_visible(op: XlaOp) -> bool:
@@ -78,9 +83,10 @@ def pass_on(operands: Sequence[Any], results: Sequence[TracedArray]) -> None:
     if any(o.dtype.kind in "fc" and o.dtype.itemsize >= 8 for o in certain):
         return
     trace = require_current()
-    doubt = trace.capture(doubts[0])
+    test = trace.capture(doubts[0].test)
     for d in doubts[1:]:
-        doubt = xla.or_(doubt, trace.capture(d))
+        test = xla.or_(test, trace.capture(d.test))
+    doubt = Doubt(test, any(d.is_numpy for d in doubts))
     if certain:
         leave(trace, doubt)
         return
@@ -88,7 +94,7 @@ def pass_on(operands: Sequence[Any], results: Sequence[TracedArray]) -> None:
         result.doubt = doubt if not result.ndim else None
 
 
-def leave(trace: Trace, doubt: XlaOp) -> None:
+def leave(trace: Trace, doubt: Doubt) -> None:
     """Make the plain function run in place of runs with a doubt."""
     text = f"a number is of another class, such as int for float, by the values\n  at:   {user_line()}"
-    trace.leave_if(doubt, lambda _: TypeError(text))
+    trace.leave_if(trace.capture(doubt.test), lambda _: TypeError(text))

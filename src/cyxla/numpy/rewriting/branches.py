@@ -191,6 +191,19 @@ class _Side:
         op = self._written.get(id(array))
         return self.part.trace.capture(array.root_op if op is None else op)
 
+    def kept(self, value: Any) -> _Value:
+        """Return a value that the side did not replace, though it may have written to arrays of it."""
+        log = self.part.log
+        before = [(a, a.root_op) for a in log.arrays]
+        with resumed(self.part.trace):
+            for array in log.arrays:
+                array.root_op = self._written[id(array)]
+            try:
+                return _Value(value, self.part)
+            finally:
+                for array, op in before:
+                    array.root_op = op
+
 
 class _Joined:
     """Variable with its values after both sides."""
@@ -315,7 +328,7 @@ class _ChangedObject:
         found = side.items.get((id(self._object), k))
         if found is not None:
             return found
-        return _Value(Unbound("an item") if side.has_failed else held[k], side.part)
+        return _Value(Unbound("an item"), side.part) if side.has_failed else side.kept(held[k])
 
     def apply(self, values: dict[Any, Any]) -> None:
         """Make the object hold the values after the branch."""
@@ -342,7 +355,7 @@ class _ChangedPlaces:
                 f"a branch on a traced condition binds {self._effects[k].text}, which has no value before",
                 where=user_line(), hint="bind it before the branch",
             )  # fmt: skip
-        return _Value(Unbound(self._effects[k].text) if before is ABSENT else before, side.part)
+        return _Value(Unbound(self._effects[k].text), side.part) if before is ABSENT else side.kept(before)
 
     def apply(self, values: dict[Any, Any]) -> None:
         """Record the values after the branch."""

@@ -112,8 +112,19 @@ def replaced_while_a_condition_holds(x, s):
     return s
 
 
+def replaced_unless_the_loop_ends_at_once(x, s):
+    s = np.zeros(4, np.int64)[0]
+    while True:
+        if x[0] > 2:
+            break
+        for v in x:
+            s += v * 0.5
+        x = x + 1
+    return s
+
+
 @pytest.mark.parametrize("x, number", [(1, np.float64(0.5)), (3, np.float64(0.5)), (3, 0.5)])
-@pytest.mark.parametrize("function", [replaced_in_a_loop, replaced_while_a_condition_holds])
+@pytest.mark.parametrize("function", [replaced_in_a_loop, replaced_while_a_condition_holds, replaced_unless_the_loop_ends_at_once])
 def test_integers_of_numpy_do_not_become_floats_of_loops(function, x, number, backend):
     x = np.full(4, float(x))
     want, got = function(x, number), cyxla.jit(function, platform=backend, fallback="numpy")(x, number)

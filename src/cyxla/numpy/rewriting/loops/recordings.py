@@ -146,8 +146,9 @@ class Recording:
 
     def _adopted(self, k: int, j: int, array: TracedArray) -> TracedArray:
         kind = self.plan.kinds.get((k, j))
-        array = self._unchecked(k, array)
-        made = array if kind is None else _converted(array, kind)
+        value = self._unchecked(k, array)
+        made = value if kind is None else _converted(value, kind)
+        made.doubt = array.doubt
         made.rank0 = self.plan.ranks.get((k, j), made.rank0)
         return made
 
@@ -387,6 +388,9 @@ class Recording:
             if k < 0:
                 next(arrays).overwrite(op)
             elif not slot.is_flag:
+                doubt = slot.init.doubt
+                if doubt is not None and doubt.is_numpy:
+                    leave(require_current(), doubt)
                 array = self._with_flag(like(slot.parameter, op, _weak(slot.kind)), k, flags.get(k))
                 by_variable.setdefault(k, []).append(array)
         for k, parts in by_variable.items():

@@ -123,8 +123,11 @@ def replaced_unless_the_loop_ends_at_once(x, s):
     return s
 
 
+REPLACED = [replaced_in_a_loop, replaced_while_a_condition_holds, replaced_unless_the_loop_ends_at_once]
+
+
 @pytest.mark.parametrize("x, number", [(1, np.float64(0.5)), (3, np.float64(0.5)), (3, 0.5)])
-@pytest.mark.parametrize("function", [replaced_in_a_loop, replaced_while_a_condition_holds, replaced_unless_the_loop_ends_at_once])
+@pytest.mark.parametrize("function", REPLACED)
 def test_integers_of_numpy_do_not_become_floats_of_loops(function, x, number, backend):
     x = np.full(4, float(x))
     want, got = function(x, number), cyxla.jit(function, platform=backend, fallback="numpy")(x, number)

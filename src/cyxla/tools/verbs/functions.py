@@ -127,7 +127,8 @@ DeprecationWarnings are issued once |
 | Python numbers | keep their class | have the class that a loop may give them: `s = 0`, to which a loop adds \
 floats under a condition, comes back as 0.0 |
 | views | share memory with arguments | results are contiguous arrays of their own, unless they are arguments, or one \
-array twice; `order=` counts, and results are read-only where NumPy's are |
+array twice; so are arrays, returned or bound outside, of which a condition decides whether they \
+are new; `order=` counts, and results are read-only where NumPy's are |
 | memory order | that of the operands | the same, but row-major for integer array indexing, loops and branches |
 | `x[i]` of a 0-d array `i` | is a copy | shares memory, as with an int |
 | random numbers | of the generator's stream | of another stream, for a `Generator` that is an argument |

@@ -23,7 +23,7 @@ from cyxla.numpy.rewriting.parts.python_state import (
     structure_of,
     with_items,
 )
-from cyxla.numpy.rewriting.parts.sharing import possible_roots, refuse_sharing
+from cyxla.numpy.rewriting.parts.sharing import possible_roots, share
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound, unbound_flag
 from cyxla.numpy.rewriting.python_functions.choices import truth
 from cyxla.numpy.rewriting.syntax.jumps import VALUE
@@ -117,6 +117,7 @@ class TracedBranch:
             array.overwrite(result)
         values = iter(results[:count])
         after = [j.take(values) for j in joined]
+        _relate(joined, after, failed)
         taken = iter(after[len(self._names) :])
         for o in objects:
             o.apply({key: next(taken) for key in o.values})
@@ -151,13 +152,21 @@ class _Value:
     """
 
     def __init__(self, value: Any, part: Part, *, is_variable: bool = False) -> None:
-        self.value = value
+        self.value, self._trace = value, part.trace
         self.leaves = None if isinstance(value, Unbound) else Leaves(value)
         arrays = [] if self.leaves is None else self.leaves.arrays
         self.is_unbound = unbound_flag(arrays, part.trace) if is_variable else None
         self.ops = [part.trace.capture(a.unchecked_op if is_variable else a.op) for a in arrays]
         self.is_outer = all(r.owner is not part.trace for a in arrays for r in (a, a.root))
         self.outer = [[r for r in possible_roots(a) if r.owner is not part.trace and _is_shared(r)] for a in arrays]
+
+    def inner_roots(self, k: int) -> list[TracedArray]:
+        """Return the arrays, made by the side, to one of which a write to an array goes."""
+        arrays = [] if self.leaves is None else possible_roots(self.leaves.arrays[k])
+        return [r for r in arrays if r.owner is self._trace]
+
+
+_BRANCH = "a branch on a traced condition"
 
 
 def _is_shared(array: TracedArray) -> bool:
@@ -267,6 +276,19 @@ class _Joined:
                 is_unbound = part.trace.constant(value.leaves is None and not self._failed, np.dtype(bool))
             return [*made, is_unbound]
 
+    @property
+    def is_same(self) -> bool:
+        """True if both sides leave the variable as it was."""
+        return self._is_same
+
+    def inner_roots(self, k: int) -> list[list[TracedArray]]:
+        """Return the arrays, made by each side, to one of which a write to an array goes."""
+        return [v.inner_roots(k) for v in self._values]
+
+    def is_always(self, other: _Joined) -> bool:
+        """Return True if another variable has the same value after both sides."""
+        return all(v.value is w.value for v, w in zip(self._values, other._values, strict=True))
+
     def take(self, results: Iterator[XlaOp]) -> Any:
         """Build the value after the branch from the next results."""
         if self._is_same:
@@ -293,8 +315,27 @@ class _Joined:
             note_doubt(array, self._test, *sides)
         shared = [a for v in self._values if v.leaves is not None for a in v.outer[k]]
         if shared:
-            refuse_sharing(array, self.name, shared, "a branch on a traced condition")
+            share(array, shared, self.name, _BRANCH)
         return array
+
+
+def _relate(joined: Sequence[_Joined], after: list[Any], failed: int | None) -> None:
+    """Let values after a branch be the same array if they are on both sides, and note if they may share memory."""
+    first: dict[tuple[int, int], tuple[int, int]] = {}  # by the side and the root, the value and its leaf
+    pairs = zip(joined, after, strict=True)
+    leaves = [[] if j.is_same or isinstance(v, Unbound) else Leaves(v).arrays for j, v in pairs]
+    for n, arrays in enumerate(leaves):
+        for k, array in enumerate(arrays):
+            roots = joined[n].inner_roots(k) if _is_shared(array) else []
+            keys = [(side, id(root)) for side, found in enumerate(roots) if side != failed for root in found]
+            places = dict.fromkeys(first.setdefault(key, (n, k)) for key in keys)
+            related = [place for place in places if place != (n, k)]
+            if not related:
+                continue
+            if len(related) == len(arrays) == 1 and joined[n].is_always(joined[related[0][0]]):
+                after[n] = after[related[0][0]]
+            else:
+                share(array, [leaves[m][i] for m, i in related], joined[n].name, _BRANCH)
 
 
 class _ChangedObject:

@@ -341,6 +341,10 @@ class Trace:
             self._captured[op.instruction] = parameter
         return parameter
 
+    def has_captured(self, op: XlaOp) -> bool:
+        """Return True if a value of an enclosing trace is used in this one."""
+        return op.instruction in self._captured
+
     def note_write(self) -> None:
         """Note a write to an argument."""
         self.program.writes.append(self.builder.instruction_count if self.parent is None else -1)

@@ -25,6 +25,7 @@ from cyxla.numpy.rewriting.loops.recordings import Recording
 from cyxla.numpy.rewriting.loops.stacks import Appends, roots_of
 from cyxla.numpy.rewriting.loops.unrolling import ITERATIONS_OF_A_PASS, Unrolling, count_iterations
 from cyxla.numpy.rewriting.parts.python_state import PythonState
+from cyxla.numpy.rewriting.parts.sharing import SharedArrayError
 from cyxla.numpy.rewriting.python_functions.choices import truth
 from cyxla.numpy.tracing.arrays.known_array import KnownArray
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
@@ -108,6 +109,9 @@ class Loop(ABC):
             return False
         if isinstance(error, Unsuitable):
             self._decide(error)
+        elif isinstance(error, SharedArrayError) and self._can_peel:  # the first iteration may tell arrays apart
+            del require_current().program.raised[self._raised_before :]
+            self._decide(Peel())
         else:
             self._give_up(error)
         return True

@@ -72,6 +72,8 @@ class Plan:
         Variables whose array is carried as a value, or stays the same array with another value.
     exchanged : dict of int to list
         Arrays of enclosing functions that variables may name after the loop.
+    related : set of ((int, int), (int, int))
+        Arrays of the state, by variable and leaf, that may share memory after an iteration.
     may_skip : bool
         Whether there may be no iterations.
     period : int
@@ -86,6 +88,7 @@ class Plan:
     as_value: set[int] = field(default_factory=set)
     as_object: set[int] = field(default_factory=set)
     exchanged: dict[int, list[TracedArray]] = field(default_factory=dict)
+    related: set[tuple[tuple[int, int], tuple[int, int]]] = field(default_factory=set)
     may_skip: bool = False
     period: int = 1
 
@@ -100,7 +103,8 @@ class Plan:
         """Return what passes have learned so far, to be compared."""
         kinds = {key: (isinstance(kind, type), kind) for key, kind in self.kinds.items()}
         sets = [frozenset(s) for s in (self.maybe_unbound, self.as_value, self.as_object)]
-        return len(self.learned), kinds, dict(self.ranks), sets
+        exchanged = {k: frozenset(map(id, arrays)) for k, arrays in self.exchanged.items()}
+        return len(self.learned), kinds, dict(self.ranks), sets, exchanged, frozenset(self.related)
 
 
 class Peel(Exception):  # noqa: N818 - no error, but a decision

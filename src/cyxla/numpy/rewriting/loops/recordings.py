@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -10,7 +10,12 @@ import numpy as np
 from cyxla.numpy.control.carry import agreed_kind, array_text
 from cyxla.numpy.rewriting.loops.plans import Learned, Peel, Plan, Repeat, Unsuitable, Variables, is_shared_array
 from cyxla.numpy.rewriting.parts.parts import Leaves, Part, like
-from cyxla.numpy.rewriting.parts.sharing import possible_arrays, possible_roots, refuse_sharing, refuse_use
+from cyxla.numpy.rewriting.parts.sharing import (
+    may_have_been_written,
+    possible_roots,
+    refuse_use,
+    share,
+)
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound, unbound_flag
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.results.conversion import convert
@@ -40,6 +45,10 @@ class Slot:
     variable, leaf : int
         Variable and its leaf. Both are -1 for an array that is written; the leaf is -2 for whether the variable is
         unbound.
+    op : XlaOp, optional
+        Value after an iteration.
+    before : TracedArray, optional
+        Array that the variable has before the loop, which `init` is a value of.
     """
 
     init: TracedArray
@@ -47,11 +56,17 @@ class Slot:
     variable: int = -1
     leaf: int = -1
     op: XlaOp | None = None
+    before: TracedArray | None = None
 
     @property
     def kind(self) -> Kind:
         """Type before an iteration."""
         return self.parameter.kind
+
+    @property
+    def is_array(self) -> bool:
+        """True for an array that a variable has, to which a write is seen by all who have it."""
+        return self.variable >= 0 and not self.is_flag and is_shared_array(self.parameter)
 
     @property
     def is_flag(self) -> bool:
@@ -60,6 +75,7 @@ class Slot:
 
 
 _FLAG = -2
+_ITERATIONS = "the number of iterations"
 
 
 class Recording:
@@ -89,6 +105,7 @@ class Recording:
         self.state = self._begin(inits)
         self.given = self.state
         self._add_written()
+        self._note_sharing()
 
     # -- before the body
 
@@ -163,7 +180,11 @@ class Recording:
                 pattern = Leaves(value) if learned is None else learned.leaves
                 self._builders[k] = pattern
                 flag = self._flag(k, value) if k in self.plan.maybe_unbound else None
-                parameters = [self._slot(init, k, j, flag) for j, init in enumerate(inits[k])]
+                before = [] if isinstance(value, Unbound) else Leaves(value).arrays
+                parameters = [
+                    self._slot(init, k, j, flag, before[j] if j < len(before) else None)
+                    for j, init in enumerate(inits[k])
+                ]
                 is_read = k in self.variables.carried
                 values[k] = pattern.build(parameters) if is_read else Unbound(self.variables.names[k])
             elif k not in self.variables.carried:
@@ -182,10 +203,12 @@ class Recording:
         self.slots.append(self._flags[k])
         return parameter.op
 
-    def _slot(self, init: TracedArray, k: int, j: int, is_unbound: XlaOp | None) -> TracedArray:
+    def _slot(
+        self, init: TracedArray, k: int, j: int, is_unbound: XlaOp | None, before: TracedArray | None
+    ) -> TracedArray:
         op = self.part.parameter(init.aval.static)
         parameter = self._with_flag(like(init, op, init.weak), k, is_unbound)
-        self.slots.append(Slot(init, parameter, k, j))
+        self.slots.append(Slot(init, parameter, k, j, before=before))
         return parameter
 
     def _with_flag(self, array: TracedArray, k: int, is_unbound: XlaOp | None) -> TracedArray:
@@ -201,6 +224,23 @@ class Recording:
             op = self.part.parameter(before.aval.static)
             array.root_op = op
             self.slots.append(Slot(before, TracedArray(op)))
+
+    def _note_sharing(self) -> None:
+        """Note which values before an iteration may be arrays that the body has under other names, too."""
+        written = {id(a) for a in self.plan.written}
+        first: dict[int, TracedArray] = {}
+        parameters = {(s.variable, s.leaf): s.parameter for s in self.slots if s.is_array}
+        for slot in self.slots:
+            if not slot.is_array or not self._is_local(slot.variable):
+                continue
+            roots = [] if slot.before is None else possible_roots(slot.before)
+            others = [r for r in roots if r.origin or r.sharing is not None or id(r) in written]
+            others += [first.setdefault(id(r), slot.parameter) for r in roots]
+            others += self.plan.exchanged.get(slot.variable, ())
+            others += [
+                parameters[a] for a, b in self.plan.related if b == (slot.variable, slot.leaf) and a in parameters
+            ]
+            share(slot.parameter, others, self.variables.names[slot.variable], _ITERATIONS)
 
     # -- after the body
 
@@ -226,6 +266,7 @@ class Recording:
         before = self.plan.knowledge()
         for k, value in enumerate(state):
             self._variable(k, value)
+        self._relate(state)
         if self.plan.knowledge() != before:
             return self._abandon()
         self._take_arrays()
@@ -263,7 +304,8 @@ class Recording:
             if array.doubt is not None and array.doubt.is_numpy:
                 leave(self.part.trace, array.doubt)
             slot.op = self.part.trace.capture(self._value(k, array))
-            self._note_exchange(k, possible_arrays(array))
+            if is_shared_array(array):
+                self._note_exchange(k, possible_roots(array), array is slot.parameter)
         self._note_unbound(k, value)
         if k in self._flags:
             flag = unbound_flag(leaves.arrays, self.part.trace)
@@ -274,9 +316,8 @@ class Recording:
         if not is_shared_array(slot.parameter):
             return
         if array is not slot.parameter:
-            is_written = slot.parameter._op is not self.part.parameters[1 + self.slots.index(slot)]
-            if is_written and self.can_peel:
-                raise Peel
+            if self._is_written(slot):
+                self._require_unread(k, slot)
         elif k not in self.plan.as_value:
             self.plan.as_object.add(k)
 
@@ -340,7 +381,7 @@ class Recording:
             self._peel_or_fail(k, "names another array")
         else:
             self.plan.as_value.add(k)
-            self._note_exchange(k, [value.root])
+            self._note_exchange(k, [value.root], False)
 
     def _check_names(self, state: Sequence[Any]) -> None:
         """Decide to record several iterations if variables exchange their arrays, until all have their own again."""
@@ -395,25 +436,57 @@ class Recording:
                 by_variable.setdefault(k, []).append(array)
         for k, parts in by_variable.items():
             values[k] = self._builders[k].build(parts)
-            if is_shared_array(self.entry[k]) and self._may_be_other(k):
-                others = [self.entry[k], *self.plan.exchanged.get(k, ())]
-                refuse_sharing(values[k], self.variables.names[k], others, "the number of iterations")
+        made = {(k, j): a for k, parts in by_variable.items() for j, a in enumerate(parts) if is_shared_array(a)}
+        self._note_sharing_after(made)
+        for k in by_variable:
             self._poison(k)
         for k, flag in zip(sorted(self.variables.exits), exits, strict=True):
             values[k] = TracedArray(flag)
         return tuple(values)
 
-    def _note_exchange(self, k: int, arrays: Sequence[TracedArray]) -> None:
+    def _note_sharing_after(self, made: Mapping[tuple[int, int], TracedArray]) -> None:
+        """Note which arrays the values after the loop may be."""
+        before = {(s.variable, s.leaf): s.before for s in self.slots if s.is_array and s.before is not None}
+        for (k, j), array in made.items():
+            others = list(self.plan.exchanged.get(k, ()))
+            if (old := before.get((k, j))) is not None and (self.plan.may_skip or k in self.plan.exchanged):
+                others.append(old)
+            others += [made[a] for a, b in self.plan.related if b == (k, j) and a in made]
+            share(array, others, self.variables.names[k], _ITERATIONS)
+
+    def _note_exchange(self, k: int, roots: Sequence[TracedArray], is_kept: bool) -> None:
         """Note that a variable may name its first array after the loop, or one of these of enclosing functions."""
-        if arrays:
-            outer = [a for a in arrays if a.owner is not self.part.trace]
+        outer = [r for r in roots if r.owner is not self.part.trace]
+        if outer or (len(roots) > 1 and not is_kept):
             self.plan.exchanged.setdefault(k, []).extend(outer)
 
-    def _may_be_other(self, k: int) -> bool:
-        """Return True if a variable may name the array of the caller, or another one, or a new one."""
-        if k in self.plan.exchanged:
-            return True
-        return self.plan.may_skip and any(r.origin for r in possible_roots(self.entry[k]))
+    def _relate(self, state: Sequence[Any]) -> None:
+        """Note which arrays of the state, made by the iteration, share memory after it."""
+        first: dict[int, tuple[int, int]] = {}
+        for k, builder in self._builders.items():
+            if isinstance(state[k], Unbound):
+                continue
+            leaves = Leaves(state[k])
+            if not leaves.same_structure(builder):
+                continue
+            for j, array in enumerate(leaves.arrays):
+                if is_shared_array(array) and array.root.owner is self.part.trace:
+                    for root in possible_roots(array):
+                        one = first.setdefault(id(root), (k, j))
+                        if one[0] != k:
+                            self.plan.related.add((one, (k, j)))
+
+    def _is_written(self, slot: Slot) -> bool:
+        """Return True if an iteration writes to the array that a variable has before it."""
+        is_same = slot.parameter._op is self.part.parameters[1 + self.slots.index(slot)]
+        return not is_same or may_have_been_written(slot.parameter)
+
+    def _require_unread(self, k: int, slot: Slot) -> None:
+        """Refuse a body that reads an array by another name which it writes and replaces by a variable."""
+        if self.can_peel:
+            raise Peel
+        if slot.before is not None and self.part.trace.has_captured(slot.before.root.root_op):
+            raise Unsuitable(f"{self.variables.names[k]} is written and replaced, and has another name")
 
     def _poison(self, k: int) -> None:
         """Make later uses of an array an error that iterations wrote while a variable named it, and then replaced."""
@@ -421,8 +494,7 @@ class Recording:
         if not is_shared_array(old):
             return
         for slot in self.slots:
-            position = 1 + self.slots.index(slot)
-            if slot.variable == k and slot.parameter._op is not self.part.parameters[position]:
+            if slot.variable == k and self._is_written(slot):
                 refuse_use(old.root, self.variables.names[k])
 
 

@@ -1,4 +1,8 @@
-"""Arrays of which a trace does not know which array of the program they are: writes to them are refused."""
+"""Arrays of which a trace does not know which arrays of the program they are, as branches and loops decide that.
+
+A write to such an array may be one to another array, whose value in the trace is then wrong, and the other way round:
+later uses of it are refused.
+"""
 
 from __future__ import annotations
 
@@ -6,77 +10,164 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from cyxla.errors import TraceError
-from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound
 from cyxla.numpy.tracing.arrays.known_array import KnownArray
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, View
-from cyxla.numpy.tracing.trace import user_line
+from cyxla.numpy.tracing.trace import current, user_line
 from cyxla.xla.hlo.builder import XlaOp
 
+#: Greatest number of arrays of which an array may be one: unrolled loops with branches would make ever more of them.
+MOST_ROOTS = 50
 
-class _Undecided(View):
-    """View of an array that may be another one."""
+
+class SharedArrayError(TraceError):
+    """A write to an array that may be another one, or a use of one that may have been written."""
 
 
-class _Either(TracedArray):
-    """Several arrays of which another one may be any: none of them may be written while it is read.
+class Sharing:
+    """Relations of an array to others, one of which it may be.
 
-    Parameters
+    Attributes
     ----------
-    arrays : sequence of TracedArray
-        The arrays.
-    refuse : callable
-        Function that raises the error.
+    may_be : list of TracedArray
+        Arrays that it may be, none of them a view.
+    was_written : bool
+        True if an array that may be this one was written.
     """
 
-    __slots__ = ("_arrays", "_refuse")
+    __slots__ = ("_cause", "_name", "_seen", "may_be", "was_written")
 
-    def __init__(self, arrays: Sequence[TracedArray], refuse: Callable[[], NoReturn]) -> None:
-        super().__init__(arrays[0].unchecked_op)
-        self._arrays = [(a, a.unchecked_op) for a in arrays]
-        self._refuse = refuse
+    def __init__(self) -> None:
+        self.may_be: list[TracedArray] = []
+        self.was_written = False
+        self._name = self._cause = ""
+        self._seen: list[tuple[TracedArray, XlaOp | None]] = []
 
-    @property
-    def op(self) -> XlaOp:
-        """Value of the first array; an error if one of them was written."""
-        if any(array.unchecked_op is not before for array, before in self._arrays):
-            self._refuse()
-        return self._op
+    def add(self, roots: Sequence[TracedArray], name: str, cause: str) -> None:
+        """Note that the array may be one of others."""
+        self._name, self._cause = self._name or name, self._cause or cause
+        known = {id(r) for r in self.may_be}
+        new = [r for r in roots if id(r) not in known]
+        self.may_be += new
+        self._seen += [(r, _value_of(r)) for r in new]
+        for root in new:
+            sharing_of(root)
+
+    def before_read(self) -> None:
+        """Refuse a use of the array if another one that it may be was written.
+
+        Raises
+        ------
+        SharedArrayError
+            It was.
+        """
+        if any(_value_of(root) is not before or isinstance(root.base, _Refused) for root, before in self._seen):
+            self.refuse()
+
+    def before_write(self) -> None:
+        """Make later uses of the arrays errors that the array may be.
+
+        Raises
+        ------
+        SharedArrayError
+            A write to one of them would be seen outside of the function, or by other iterations.
+        """
+        if any(root.origin or root.owner is not current() for root in self.may_be):
+            self.refuse()
+        for root in self.may_be:
+            sharing_of(root).was_written = True
+            _refuse_use(root, self.refuse)
+        self._seen = []
+
+    def refuse(self, *_: XlaOp) -> NoReturn:
+        """Raise the error for a write to an array or another one that it may be."""
+        raise SharedArrayError(
+            f"{self._name} is another array or a new one, by {self._cause}, and one of them is written",
+            where=user_line(), hint=f"copy it: {self._name} = {self._name}.copy()",
+        )  # fmt: skip
+
+
+def _value_of(array: TracedArray) -> XlaOp | None:
+    """Return the value of an array; None for one of known values, which is traced from the first write on."""
+    return None if array.known is not None else array._op
+
+
+def sharing_of(array: TracedArray) -> Sharing:
+    """Return the relations of an array to others, which may be none so far."""
+    if array.sharing is None:
+        array.sharing = Sharing()
+    assert isinstance(array.sharing, Sharing)
+    return array.sharing
 
 
 def possible_roots(array: TracedArray) -> list[TracedArray]:
-    """Return the arrays to one of which a write to an array goes: its root, or several by branches or loops."""
+    """Return the arrays to one of which a write to an array goes: its root, and those that this may be."""
     root = array.root
-    if not isinstance(root, _Either):
-        return [root]
-    return _distinct([r for a, _ in root._arrays for r in possible_roots(a)])
+    return [root, *root.sharing.may_be] if isinstance(root.sharing, Sharing) else [root]
 
 
-def possible_arrays(array: TracedArray) -> list[TracedArray]:
-    """Return the arrays of which an array may be any, by a branch or loop; none if that is known."""
-    return possible_roots(array) if isinstance(array._view, _Undecided) else []
+def share(array: TracedArray, others: Sequence[TracedArray], name: str, cause: str) -> None:
+    """Note that a new array may be one of others, or a view of one.
+
+    Parameters
+    ----------
+    array : TracedArray
+        Array, which is no view.
+    others : sequence of TracedArray
+        Others, of this function or enclosing ones.
+    name : str
+        Name of its variable.
+    cause : str
+        What decides which one it is.
+
+    Raises
+    ------
+    TraceError
+        There are more than `MOST_ROOTS` of them.
+    """
+    roots = [r for r in _distinct([r for a in others for r in possible_roots(a)]) if r is not array]
+    if len(roots) > MOST_ROOTS:
+        raise TraceError(
+            f"{name} is one of more than {MOST_ROOTS} arrays, by {cause}", where=user_line(),
+            hint=f"copy it: {name} = {name}.copy()",
+        )  # fmt: skip
+    if roots:
+        sharing_of(array).add(roots, name, cause)
+
+
+def may_have_been_written(array: TracedArray) -> bool:
+    """Return True if an array that may be this one was written."""
+    return isinstance(array.sharing, Sharing) and array.sharing.was_written
 
 
 def _distinct(arrays: Sequence[TracedArray]) -> list[TracedArray]:
     return list({id(a): a for a in arrays}.values())
 
 
-def refuse_sharing(array: TracedArray, name: str, others: Sequence[TracedArray], cause: str) -> None:
-    """Make later writes to an array, or to those that it may be, an error."""
+class _Refused(TracedArray):
+    """Base of arrays that must not be used any more."""
 
-    def refuse(*_: XlaOp) -> NoReturn:
-        raise TraceError(
-            f"{name} is another array or a new one, by {cause}, and one of them is written",
-            where=user_line(), hint=f"copy it: {name} = {name}.copy()",
-        )  # fmt: skip
+    __slots__ = ("_refuse",)
 
-    distinct = _distinct([r for a in others for r in possible_roots(a)])
-    is_single = len(distinct) == 1 and not isinstance(distinct[0], PossiblyUnbound)
-    base = distinct[0] if is_single else _Either(distinct, refuse)
-    array._view = _Undecided(base, refuse, refuse, base.op)
+    def __init__(self, op: XlaOp, refuse: Callable[..., NoReturn]) -> None:
+        super().__init__(op)
+        self._refuse = refuse
+
+    @property
+    def op(self) -> XlaOp:
+        """Raise the error."""
+        self._refuse()
+
+
+def _refuse_use(array: TracedArray, refuse: Callable[..., NoReturn]) -> None:
+    if isinstance(array.base, _Refused):
+        return
+    if isinstance(array, KnownArray):
+        array.become_traced()
+    array._view = View(_Refused(array._op, refuse), refuse, refuse, None)  # type: ignore[arg-type]
 
 
 def refuse_use(array: TracedArray, name: str) -> None:
-    """Make each later use of an array an error."""
+    """Make each later use of an array an error that a loop both wrote and replaced."""
 
     def refuse(*_: XlaOp) -> NoReturn:
         raise TraceError(
@@ -84,7 +175,4 @@ def refuse_use(array: TracedArray, name: str) -> None:
             where=user_line(), hint=f"copy it before the loop: {name} = {name}.copy()",
         )  # fmt: skip
 
-    other = TracedArray(array.op)
-    if isinstance(array, KnownArray):
-        array.become_traced()
-    array._view = View(other, refuse, refuse, None)  # type: ignore[arg-type]
+    _refuse_use(array, refuse)

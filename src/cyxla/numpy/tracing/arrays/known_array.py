@@ -54,7 +54,7 @@ class KnownArray(TracedArray):
         self._children: list[weakref.ref[KnownArray]] = []
         self.weak = None
         self.rank0 = Rank0.ARRAY
-        self.doubt = None
+        self.doubt = self.sharing = None
         contiguous = values.flags.c_contiguous
         self._memory = None if contiguous else memory_of(values.shape, values.dtype, values.strides)
         self.origin = ""
@@ -264,14 +264,24 @@ def _with_values(value: Any) -> Any:
 
 
 def _values_in_trace(array: TracedArray) -> Values:
-    """Return the values, read-only inside a loop or branch that does not own the array, where a write would be lost."""
+    """Return the values, read-only if a write to them must be noted."""
     values = array.known
     assert values is not None
-    if array.owner is _trace.current():
+    if not _notes_writes(array):
         return values
     values = values.view()
     values.flags.writeable = False
     return values
+
+
+def _notes_writes(array: TracedArray) -> bool:
+    """Return True for an array that a loop or branch does not own, or that may be another one."""
+    if array.owner is not _trace.current():
+        return True
+    root: TracedArray | None = array
+    while root is not None and root.sharing is None:
+        root = root.base
+    return root is not None
 
 
 def _known_arrays(value: Any) -> Iterator[KnownArray]:
@@ -293,11 +303,11 @@ def _compute(
         with np.errstate(all="ignore"):
             result = initialised(function, args, kwargs)
     except ValueError as error:
-        outer = [a for a in arrays if a.known is not None and a.owner is not _trace.current()]
-        if "read-only" not in str(error) or not outer:
+        noted = [a for a in arrays if a.known is not None and _notes_writes(a)]
+        if "read-only" not in str(error) or not noted:
             raise
-        for a in outer:
-            a.overwrite(value_of(a))  # a write from inside a loop or branch: refused, or noted and traced
+        for a in noted:
+            a.overwrite(value_of(a))  # refused, or noted and traced
         return recreate()
     return _wrap_results(result, arrays, recreate)
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
@@ -76,6 +76,16 @@ class Doubt(NamedTuple):
     is_numpy: bool
 
 
+class Watcher(Protocol):
+    """Object that is told of uses of an array."""
+
+    def before_read(self) -> None:
+        """Refuse a use of the value, if need be."""
+
+    def before_write(self) -> None:
+        """Take note of a write, or refuse it."""
+
+
 class TracedArray:
     """Stand-in for any array of a shape and dtype; NumPy's functions and operators on it become HLO.
 
@@ -95,9 +105,11 @@ class TracedArray:
     ----------
     doubt : Doubt, optional
         Runs that give a number another class in Python, such as an int that stands beside a float.
+    sharing : Watcher, optional
+        Told of uses of an array that may be another one, by a branch or loop.
     """
 
-    __slots__ = ("__weakref__", "_memory", "_op", "_view", "doubt", "origin", "owner", "rank0", "weak")
+    __slots__ = ("__weakref__", "_memory", "_op", "_view", "doubt", "origin", "owner", "rank0", "sharing", "weak")
     __array_priority__ = 1000.0
     numpy_class: type = np.ndarray  # of an array; numbers have others
 
@@ -113,6 +125,7 @@ class TracedArray:
         self.weak = weak
         self.rank0 = rank0
         self.doubt: Doubt | None = None
+        self.sharing: Watcher | None = None
         self._memory = memory
         self.origin = origin
         self.owner: Trace | None = _trace.current()
@@ -123,6 +136,8 @@ class TracedArray:
     def op(self) -> XlaOp:
         """Current value."""
         view = self._view
+        if self.sharing is not None:
+            self.sharing.before_read()
         if view is not None:
             base = view.base.op
             if base is not view.base_value:
@@ -302,6 +317,8 @@ class TracedArray:
                 raise TraceError(text.format(repr(self)), where=_trace.user_line(), hint=hint)
             if self.origin:
                 _trace.require_current().note_write()
+            if self.sharing is not None:
+                self.sharing.before_write()
             self._op = op
             return
         if view.write is None:

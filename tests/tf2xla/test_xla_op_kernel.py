@@ -8,7 +8,7 @@ from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.declarations.op import op
 from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.types import DataType
-from cyxla.errors import InternalError, InvalidArgumentError, UnimplementedError
+from cyxla.errors import InternalError, InvalidArgumentError, PermissionDeniedError, UnimplementedError
 from cyxla.tf2xla.lib.typed_values import full
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_backends import CPU_ALL_TYPES
@@ -101,6 +101,24 @@ def test_there_is_no_memory_to_allocate():
         with pytest.raises(InternalError, match="no memory") as caught:
             emitted(kernel)
         assert (caught.value.node, caught.value.op) == ("mine", "BridgeTwo")
+
+
+def test_compilation_accesses_no_files(tmp_path):
+    """Constructors know the clock of their environment, but no files."""
+    (tmp_path / "file").write_text("words")
+
+    class Reads(XlaOpKernel):
+        def __init__(self, construction):
+            super().__init__(construction)
+            assert construction.env.now_micros() > 0
+            construction.env.read_file(str(tmp_path / "file"))
+
+        def compile(self, ctx):
+            raise AssertionError
+
+    with pytest.raises(PermissionDeniedError, match="compilation accesses no files") as caught:
+        emitted(Reads)
+    assert caught.value.node == "mine"
 
 
 def test_inputs_by_index_and_name():

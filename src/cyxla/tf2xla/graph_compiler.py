@@ -10,13 +10,14 @@ import numpy as np
 from cyxla import config
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.device_base import DeviceBase
+from cyxla.core.framework.file_access import FileAccess
 from cyxla.core.framework.kernel_registry import KernelRegistry, create_op_kernel
 from cyxla.core.framework.node_properties import resolve
 from cyxla.core.framework.op_kernel import OpKernelConstruction
 from cyxla.core.framework.types import HANDLES
 from cyxla.core.graph.algorithm import topological_order
 from cyxla.core.graph.graph import Graph, Node
-from cyxla.errors import InternalError, NotFoundError, OpError
+from cyxla.errors import InternalError, OpError
 from cyxla.tf2xla.functions import call_function
 from cyxla.tf2xla.xla_context import XlaContext
 from cyxla.tf2xla.xla_expression import ExpressionKind, XlaExpression
@@ -31,6 +32,7 @@ UNCOMPILABLE_OPS = frozenset(
         "RefMerge", "RefEnter", "RefExit",
     }
 )  # fmt: skip
+_NO_FILES = FileAccess(is_limited=True, reason="compilation accesses no files")
 _MAX_FOLDED_ELEMENTS = 1 << 16  # maximum number of elements of a folded constant
 
 
@@ -142,7 +144,12 @@ def kernel_on(node: Node, device: DeviceBase, kernels: KernelRegistry) -> XlaOpK
         The registered kernel is not an XLA kernel.
     """
     kernel = create_op_kernel(
-        device, node.node_def, ops=node.graph.library, kernels=kernels, graph_def_version=node.graph.versions.producer
+        device,
+        node.node_def,
+        ops=node.graph.library,
+        kernels=kernels,
+        graph_def_version=node.graph.versions.producer,
+        file_access=_NO_FILES,
     )
     if not isinstance(kernel, XlaOpKernel):
         raise InternalError(f"the kernel of {node.op} on {device.device_type} is not an XlaOpKernel")
@@ -154,7 +161,8 @@ def eager_function(node: Node, kernels: KernelRegistry) -> object | None:
     node_def = node.node_def
     try:
         registration = kernels.find("CPU", node_def)
-    except (NotFoundError, OpError):
+        props = resolve(node_def, node.op_def)
+        kernel = registration.factory(OpKernelConstruction(DeviceBase(), props, file_access=_NO_FILES))
+    except OpError:
         return None
-    kernel = registration.factory(OpKernelConstruction(DeviceBase(), resolve(node_def, node.op_def)))
     return getattr(kernel, "array_fn", None)

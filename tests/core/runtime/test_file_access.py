@@ -323,35 +323,43 @@ def test_assets_in_the_folder_are_read(home, name):
 
 TOUCHES = {"open", "unlink", "rmdir", "mkdir", "makedirs", "rename", "replace_file", "remove_file", "glob", "iterdir",
            "listdir", "scandir", "read_bytes", "write_bytes", "read_text", "write_text", "touch", "memmap", "fromfile",
-           "tofile", "savez", "BundleReader", "write_pieces", "write_bundle", "symlink_to", "CDLL", "Popen", "system",
-           "urlopen", "socket", "SliceFileReader", "write_slice_file"}  # fmt: skip
-HELPERS = {"_delete"}  # called with paths that were judged
+           "tofile", "savez", "write_bundle", "symlink_to", "CDLL", "Popen", "system", "urlopen", "socket",
+           "exists", "is_file", "is_dir", "stat"}  # fmt: skip
+CHECKED = {"BundleReader", "SliceFileReader", "matching_files", "write_pieces", "write_slice_file"}  # given an `Env`
+OTHER_USES_OF_ENV = {"Timestamp"}
 
 
-def touching(module):
-    """Functions of a module that touch files, and the ops whose kernels they are."""
-    tree = ast.parse(module.read_text())
-    found = {}
-    for node in ast.walk(tree):
-        if not isinstance(node, (ast.FunctionDef, ast.Lambda)):
-            continue
-        called = {c.func.attr if isinstance(c.func, ast.Attribute) else getattr(c.func, "id", "")
-                  for c in ast.walk(node) if isinstance(c, ast.Call)}  # fmt: skip
-        if called & TOUCHES:
-            name = getattr(node, "name", "lambda")
-            decorators = [d for d in getattr(node, "decorator_list", []) if isinstance(d, ast.Call)]
-            ops = [op for d in decorators for op in np.atleast_1d(ast.literal_eval(d.args[0]))]
-            found[name] = (ops, "file_path" in ast.dump(node))
-    return found
+def called(function):
+    """Names of what a function calls, with the calls."""
+    for call in ast.walk(function):
+        if isinstance(call, ast.Call):
+            yield call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", ""), call
+
+
+def functions_of_kernels():
+    for module in sorted((Path(cyxla.__file__).parent / "core" / "kernels").rglob("*.py")):
+        for node in ast.walk(ast.parse(module.read_text())):
+            if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+                yield module.name, node
+
+
+def test_kernels_reach_files_through_their_environment_alone():
+    touching = [(module, name, call.lineno) for module, function in functions_of_kernels()
+                for name, call in called(function) if name in TOUCHES]  # fmt: skip
+    assert touching == []
+    calls = {ast.unparse(call) for _, function in functions_of_kernels() for name, call in called(function)
+             if name in CHECKED}  # fmt: skip
+    assert len(calls) > 5
+    assert [call for call in calls if not call.endswith("ctx.env)")] == []
 
 
 def test_all_kernels_that_touch_files_are_known():
-    kernels = Path(cyxla.__file__).parent / "core" / "kernels"
-    found = {name: facts for module in sorted(kernels.rglob("*.py")) for name, facts in touching(module).items()}
-    assert found.keys() > HELPERS
-    asking = {name: facts for name, facts in found.items() if name not in HELPERS}
-    assert sorted(op for ops, _ in asking.values() for op in ops) == sorted(OPS)
-    assert all(ops and asks for ops, asks in asking.values()), asking
+    ops = set()
+    for _, function in functions_of_kernels():
+        decorators = [d for d in getattr(function, "decorator_list", []) if isinstance(d, ast.Call)]
+        if any(isinstance(n, ast.Attribute) and n.attr == "env" for n in ast.walk(function)):
+            ops |= {str(op) for d in decorators for op in np.atleast_1d(ast.literal_eval(d.args[0]))}
+    assert ops == OPS.keys() | OTHER_USES_OF_ENV
 
 
 @pytest.mark.slow

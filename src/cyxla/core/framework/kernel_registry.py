@@ -13,6 +13,7 @@ from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.declarations.op_def import OpDef
 from cyxla.core.framework.declarations.selective_registration import should_register_op_kernel
 from cyxla.core.framework.device_base import DeviceBase
+from cyxla.core.framework.file_access import UNLIMITED, FileAccess
 from cyxla.core.framework.kernel_def import KernelDef, MemoryType, Name
 from cyxla.core.framework.loaders import loader
 from cyxla.core.framework.node_def import NodeDef, validate_node_def
@@ -387,6 +388,7 @@ def create_op_kernel(
     kernels: KernelRegistry | None = None,
     function_library: Any = None,
     graph_def_version: int = 0,
+    file_access: FileAccess = UNLIMITED,
 ) -> OpKernel:
     """Construct the kernel of a node with complete attributes.
 
@@ -402,6 +404,8 @@ def create_op_kernel(
         Runtime of the functions that kernels call.
     graph_def_version : int
         Producer version of the graph.
+    file_access : FileAccess
+        Files that the constructor may access.
 
     Raises
     ------
@@ -424,6 +428,7 @@ def create_op_kernel(
         function_library=function_library,
         graph_def_version=graph_def_version,
         memory_types=memory_types_for_node(kernel_def, op_def, props.input_ranges, props.output_ranges),
+        file_access=file_access,
     )
     try:
         kernel = registration.factory(construction)

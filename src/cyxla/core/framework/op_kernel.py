@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from cyxla.core.framework.device_base import DeviceBase
+from cyxla.core.framework.env import Env
+from cyxla.core.framework.file_access import UNLIMITED, FileAccess
 from cyxla.core.framework.kernel_def import KernelDef, MemoryType
 from cyxla.core.framework.memory.allocators import ANY_MEMORY, Allocator, AllocatorAttributes
 from cyxla.core.framework.node_properties import NodeProperties
@@ -56,6 +58,8 @@ class OpKernelConstruction:
         Producer version of the graph.
     memory_types : tuple of two tuples of MemoryType
         Memory types of the inputs and of the outputs.
+    env : Env
+        Files that the graph may access, clock and threads.
     """
 
     def __init__(
@@ -67,6 +71,7 @@ class OpKernelConstruction:
         function_library: Any = None,
         graph_def_version: int = 0,
         memory_types: tuple[tuple[MemoryType, ...], tuple[MemoryType, ...]] | None = None,
+        file_access: FileAccess = UNLIMITED,
     ) -> None:
         self.device, self.props, self.kernel_def = device, props, kernel_def
         self.function_library, self.graph_def_version = function_library, graph_def_version
@@ -75,6 +80,7 @@ class OpKernelConstruction:
             (on_device,) * len(props.input_types),
             (on_device,) * len(props.output_types),
         )
+        self.env = Env(file_access, props.node_def.op)
         self.status: OpError | None = None
         self.persistent_bytes = 0
 

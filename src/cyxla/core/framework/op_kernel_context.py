@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cyxla.core.framework.device_base import DeviceBase
+from cyxla.core.framework.env import Env
 from cyxla.core.framework.kernel_def import MemoryType
 from cyxla.core.framework.memory.allocation_record import Allocation, AllocationRecord
 from cyxla.core.framework.memory.allocators import ANY_MEMORY, HOST_MEMORY, Allocator, AllocatorAttributes
@@ -182,15 +183,10 @@ class OpKernelContext(StepServices, AllocationRecord):
             return _check_index(key, len(self._outputs), "output")
         return _single_index(self.op_kernel.output_range(key), key, key in self.op_kernel.props.output_lists, "output")
 
-    def file_path(self, path: str) -> str:
-        """Check the path of a file, and return it; to be called before a file is opened, created or removed.
-
-        Raises
-        ------
-        PermissionDeniedError
-            The graph was loaded from a model, and the file is outside of its folder.
-        """
-        return self.step.file_access.path(path, self.op_kernel.type_string)
+    @property
+    def env(self) -> Env:
+        """Files that the graph may access, clock and threads."""
+        return Env(self.step.file_access, self.op_kernel.type_string)
 
     # Inputs
 

@@ -16,9 +16,9 @@ from cyxla.core.framework.apply import apply_op, data_type_of, natural_type, to_
 from cyxla.core.framework.attr_value import AttrValue, TensorValue
 from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.device_base import DeviceName
+from cyxla.core.framework.file_access import UNLIMITED
 from cyxla.core.framework.function import FunctionLibraryDefinition
 from cyxla.core.framework.node_def import STACK_TRACE_ATTR, NodeDef, arg_types
-from cyxla.core.framework.step.file_access import UNLIMITED
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType, as_data_type
 from cyxla.core.graph.algorithm import copy_graph

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from cyxla.core.framework.declarations.op_def import check_op_deprecation
 from cyxla.core.framework.declarations.op_def_proto import op_def_from_proto
+from cyxla.core.framework.file_access import NO_FILES, UNLIMITED, FileAccess
 from cyxla.core.framework.node_def import NodeDef
 from cyxla.core.framework.protos import messages as proto
-from cyxla.core.framework.step.file_access import NO_FILES, UNLIMITED, FileAccess
 from cyxla.core.graph.function_proto import library_from_proto
 from cyxla.core.graph.graph import GRAPH_DEF_VERSION, Graph, Versions
 from cyxla.core.graph.meta_graph import read_meta_graph

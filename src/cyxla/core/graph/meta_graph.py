@@ -7,8 +7,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from cyxla.core.framework.file_access import UNLIMITED, FileAccess
 from cyxla.core.framework.protos import messages as proto
-from cyxla.core.framework.step.file_access import UNLIMITED, FileAccess
 from cyxla.errors import InvalidArgumentError, NotFoundError
 
 SERVING = frozenset({"serve"})

@@ -9,13 +9,13 @@ from threading import local
 from typing import Any
 
 from cyxla.core.framework.device_base import DeviceBase
+from cyxla.core.framework.file_access import UNLIMITED
 from cyxla.core.framework.function import FunctionLibraryDefinition
 from cyxla.core.framework.kernel_registry import KernelRegistry, create_op_kernel
 from cyxla.core.framework.node_properties import resolve
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
 from cyxla.core.framework.resource_mgr import ResourceMgr
 from cyxla.core.framework.step.context import StepContext
-from cyxla.core.framework.step.file_access import UNLIMITED
 from cyxla.core.framework.step.thread_pool import ThreadPool
 from cyxla.core.graph.graph import Graph, Node
 from cyxla.core.runtime.device import DeviceSet, default_device
@@ -142,6 +142,7 @@ class Engine:
                 kernels=self.kernels,
                 function_library=self.functions(library),
                 graph_def_version=node.graph.versions.producer,
+                file_access=self.file_access,
             )
         except NotFoundError as error:
             self._check_has_kernel(node, device)

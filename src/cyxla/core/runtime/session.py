@@ -10,10 +10,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from cyxla.core.framework.file_access import NO_FILES, UNLIMITED, FileAccess
 from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.step.cancellation import CancellationManager
 from cyxla.core.framework.step.context import StepContext
-from cyxla.core.framework.step.file_access import NO_FILES, UNLIMITED, FileAccess
 from cyxla.core.framework.step.rendezvous import Rendezvous
 from cyxla.core.framework.step.session_state import SessionMetadata, SessionState
 from cyxla.core.graph.graph import Graph, Node, Tensor

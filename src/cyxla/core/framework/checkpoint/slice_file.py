@@ -7,16 +7,15 @@ with the elements of the slice. A checkpoint may be sharded over several files, 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from glob import glob
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cyxla.core.framework.checkpoint.sorted_table import read_table, write_table
 from cyxla.core.framework.checkpoint.tensor_bundle import Extent, SavedPiece, slice_key
+from cyxla.core.framework.env import Env
 from cyxla.core.framework.protos import messages as proto
 from cyxla.core.framework.protos.attrs import put_elements, shape_from_proto, shape_to_proto, tensor_from_proto
 from cyxla.core.framework.tensor_shape import TensorShape
@@ -52,8 +51,8 @@ class SliceFileReader:
     ----------
     pattern : str
         Name of the file, or a pattern that matches all files of the checkpoint.
-    resolve : callable
-        Check of the path of each file before it is read.
+    env : Env, optional
+        Access to files; unlimited by default.
 
     Raises
     ------
@@ -63,22 +62,19 @@ class SliceFileReader:
         A file is corrupt, or has another format.
     """
 
-    def __init__(self, pattern: str, resolve: Callable[[str], str] = str) -> None:
+    def __init__(self, pattern: str, env: Env | None = None) -> None:
         self.pattern = pattern
+        env = env or Env()
         self._tensors: dict[str, SavedTensor] = {}
-        paths = matching_files(pattern, resolve)
+        paths = matching_files(pattern, env)
         if not paths:
             raise NotFoundError(
                 "Unsuccessful TensorSliceReader constructor: Failed to find any matching files for " + pattern
             )
         for path in paths:
-            self._add_file(path)
+            self._add_table(path, read_table(env.read_file(path)))
 
-    def _add_file(self, path: str) -> None:
-        try:
-            table = read_table(Path(path).read_bytes())
-        except OSError as error:
-            raise NotFoundError(f"cannot read '{path}': {error.strerror}") from error
+    def _add_table(self, path: str, table: dict[bytes, bytes]) -> None:
         if _META not in table:
             raise DataLossError(f"'{path}' is not a checkpoint: it has no metadata")
         meta = proto.parse_binary("SavedTensorSlices", table[_META]).meta
@@ -134,10 +130,10 @@ class SliceFileReader:
         return result
 
 
-def matching_files(pattern: str, resolve: Callable[[str], str] = str) -> list[str]:
-    """Return the files that a name or pattern matches, after a check of each path."""
-    names = [pattern] if os.path.isfile(resolve(pattern)) else sorted(glob(resolve(pattern)))
-    return [path for name in names if os.path.isfile(path := resolve(name))]
+def matching_files(pattern: str, env: Env) -> list[str]:
+    """Return the files that a name or pattern matches."""
+    names = [pattern] if env.file_exists(pattern) else env.get_matching_paths(pattern)
+    return [name for name in names if env.file_exists(name) and not env.is_directory(name)]
 
 
 def _load(
@@ -169,8 +165,10 @@ def _shifted(region: Sequence[slice], origin: Sequence[slice]) -> tuple[slice, .
 
 
 # Writing -----------------------------------------------------------------------------------------------------------
-def write_slice_file(path: str, pieces: Iterable[SavedPiece]) -> None:
+def write_slice_file(path: str, pieces: Iterable[SavedPiece], env: Env | None = None) -> None:
     """Write tensors and slices of tensors as one file, which replaces an existing one when it is complete.
+
+    Access to files is unlimited by default.
 
     Raises
     ------
@@ -186,14 +184,16 @@ def write_slice_file(path: str, pieces: Iterable[SavedPiece]) -> None:
     for piece in pieces:
         _add_piece(piece, header.meta, entries, table)
     table[_META] = header.SerializeToString()
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_name(f"{target.name}.tempstate{os.getpid()}")
+    env = env or Env()
+    target = env.path(path)
+    env.recursively_create_dir(os.path.dirname(target))
+    unfinished = f"{target}.tempstate{os.getpid()}"
     try:
-        unfinished.write_bytes(write_table(table.items()))
-        unfinished.replace(target)
+        env.write_file(unfinished, write_table(table.items()))
+        env.rename_file(unfinished, target)
     finally:
-        unfinished.unlink(missing_ok=True)
+        if env.file_exists(unfinished):
+            env.delete_file(unfinished)
 
 
 def _add_piece(piece: SavedPiece, meta: Any, entries: dict[str, Any], table: dict[bytes, bytes]) -> None:

@@ -10,16 +10,16 @@ from __future__ import annotations
 import os
 import re
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cyxla.core.framework.checkpoint.crc32c import crc32c, mask
 from cyxla.core.framework.checkpoint.sorted_table import read_table, read_varint, write_table, write_varint
+from cyxla.core.framework.env import Env
 from cyxla.core.framework.protos import messages as proto
 from cyxla.core.framework.types import DataType, as_data_type
 from cyxla.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
@@ -51,6 +51,8 @@ class BundleReader:
     ----------
     prefix : path
         Name of the files without ``.index``.
+    env : Env, optional
+        Access to files; unlimited by default.
 
     Raises
     ------
@@ -60,9 +62,9 @@ class BundleReader:
         The index is corrupt.
     """
 
-    def __init__(self, prefix: str | os.PathLike[str], resolve: Callable[[str], str] = str) -> None:
-        self.prefix, self._resolve = os.fspath(prefix), resolve
-        index = _read_file(resolve(f"{self.prefix}.index"))
+    def __init__(self, prefix: str | os.PathLike[str], env: Env | None = None) -> None:
+        self.prefix, self._env = os.fspath(prefix), env or Env()
+        index = self._read_file("index")
         self._table = read_table(index)
         if _HEADER not in self._table:
             raise DataLossError(f"the checkpoint '{self.prefix}' has no header")
@@ -148,8 +150,7 @@ class BundleReader:
     def _load(self, name: str, entry: BundleEntry) -> Array:
         if entry.dtype in _HAS_NO_BYTES:
             raise UnimplementedError(f"'{name}' is {entry.dtype}, which cannot be read from checkpoints")
-        file = self._resolve(f"{self.prefix}.data-{entry.shard:05d}-of-{self.num_shards:05d}")
-        data = _read_file(file, entry.offset, entry.size)
+        data = self._read_file(f"data-{entry.shard:05d}-of-{self.num_shards:05d}", entry.offset, entry.size)
         if len(data) != entry.size:
             raise DataLossError(f"the data of '{name}' extend beyond the end of the checkpoint '{self.prefix}'")
         if entry.dtype == DataType.DT_STRING:
@@ -160,6 +161,13 @@ class BundleReader:
         if count * entry.dtype.numpy.itemsize != entry.size:
             raise DataLossError(f"'{name}' has {entry.size} bytes, which do not fit {entry.dtype}{list(entry.shape)}")
         return np.frombuffer(data, entry.dtype.numpy).reshape(entry.shape)
+
+    def _read_file(self, suffix: str, offset: int = 0, size: int = -1) -> bytes:
+        try:
+            return self._env.read_file(f"{self.prefix}.{suffix}", offset, size)
+        except NotFoundError as error:
+            error.hint = "pass the prefix of the checkpoint"
+            raise
 
 
 def _key(name: str) -> bytes:
@@ -189,17 +197,6 @@ def _volume(region: Sequence[slice]) -> int:
 def _relative_to(region: Sequence[slice], origin: Sequence[slice]) -> tuple[slice, ...]:
     """Return slices relative to an origin."""
     return tuple(slice(s.start - o.start, s.stop - o.start) for s, o in zip(region, origin, strict=True))
-
-
-def _read_file(path: str, offset: int = 0, size: int = -1) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            file.seek(offset)
-            return file.read(size)
-    except OSError as error:
-        raise NotFoundError(
-            f"cannot read '{path}': {error.strerror}", hint="pass the prefix of the checkpoint"
-        ) from error
 
 
 def _strings(name: str, data: bytes, entry: BundleEntry) -> Array:
@@ -256,19 +253,18 @@ class SavedPiece:
     extents: tuple[Extent, ...] | None = None
 
 
-def write_pieces(
-    prefix: str | os.PathLike[str], pieces: Iterable[SavedPiece], resolve: Callable[[str], str] = str
-) -> None:
-    """Write a checkpoint of tensors and slices; `resolve` checks the path of each file before it is created."""
-    data_file, index_file = (Path(resolve(f"{prefix}.{name}")) for name in ("data-00000-of-00001", "index"))
+def write_pieces(prefix: str | os.PathLike[str], pieces: Iterable[SavedPiece], env: Env | None = None) -> None:
+    """Write a checkpoint of tensors and slices; access to files is unlimited by default."""
+    env = env or Env()
+    data_file, index_file = [env.path(f"{prefix}.{name}") for name in ("data-00000-of-00001", "index")]
     for path in (data_file, index_file):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        env.recursively_create_dir(os.path.dirname(path))
     header = proto.message("BundleHeaderProto")(num_shards=1)
     header.version.producer = 1
     table = {_HEADER: header.SerializeToString()}
     sliced_entries: dict[str, Any] = {}
     offset = 0
-    with data_file.open("wb") as file:
+    with env.new_writable_file(data_file) as file:
         for piece in pieces:
             entry, data = _make_entry(piece, offset)
             key = _key(piece.name)
@@ -278,10 +274,10 @@ def write_pieces(
             if key in table:
                 raise InvalidArgumentError(f"'{piece.name}' is saved twice")
             table[key] = entry.SerializeToString()
-            file.write(data)
+            file.append(data)
             offset += len(data)
     table.update({_key(name): entry.SerializeToString() for name, entry in sliced_entries.items()})
-    index_file.write_bytes(write_table(table.items()))
+    env.write_file(index_file, write_table(table.items()))
 
 
 def _make_entry(piece: SavedPiece, offset: int) -> tuple[Any, bytes]:

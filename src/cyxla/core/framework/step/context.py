@@ -7,11 +7,11 @@ from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from cyxla.core.framework.file_access import UNLIMITED, FileAccess
 from cyxla.core.framework.resource_mgr import ResourceMgr, ScopedStepContainer
 from cyxla.core.framework.step.cancellation import CancellationManager
 from cyxla.core.framework.step.collectives import CollectiveExecutor
 from cyxla.core.framework.step.deferred_ops import DeferredOps
-from cyxla.core.framework.step.file_access import UNLIMITED, FileAccess
 from cyxla.core.framework.step.session_state import SessionMetadata, SessionState, TensorStore
 from cyxla.errors import CancelledError, DeadlineExceededError
 from cyxla.forking import new_lock

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from typing import Any
 
 import numpy as np
@@ -66,8 +65,8 @@ def _print(ctx: OpKernelContext) -> None:
         raise ShapeError(f"the text must be a scalar; its shape is {list(text.shape)}")
     line, end, stream = text[()].decode(errors="replace"), ctx.attr("end"), ctx.attr("output_stream")
     if stream.startswith("file://"):
-        with open(ctx.file_path(stream.removeprefix("file://")), "a", encoding="utf-8") as file:
-            file.write(line + end)
+        with ctx.env.new_appendable_file(stream.removeprefix("file://")) as file:
+            file.append((line + end).encode())
     elif stream in ("stdout", "stderr"):
         print(line, end=end, file=getattr(sys, stream))
     elif stream.startswith("log("):
@@ -79,4 +78,4 @@ def _print(ctx: OpKernelContext) -> None:
 @kernel("Timestamp")
 def _timestamp(ctx: OpKernelContext) -> None:
     """Return the seconds since 1970."""
-    ctx.set_output(0, np.array(time.time()))
+    ctx.set_output(0, np.array(ctx.env.now_micros() / 1e6))

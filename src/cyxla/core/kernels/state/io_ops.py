@@ -11,6 +11,7 @@ import numpy as np
 
 from cyxla.core.framework.checkpoint.slice_file import SliceFileReader, matching_files
 from cyxla.core.framework.checkpoint.tensor_bundle import BundleReader, SavedPiece, write_pieces
+from cyxla.core.framework.env import Env
 from cyxla.core.framework.kernel_decorators import kernel
 from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.kernels.lib.checkpoint_operands import parse_shape_and_slice, saved_piece, scalar_text, text_of, texts
@@ -30,11 +31,11 @@ def restore_v2(ctx: OpKernelContext) -> None:
         f"{len(names)} names, {len(slices)} slices and {len(types)} types do not go together",
     )
     prefix = scalar_text(ctx, "prefix")
-    if not Path(ctx.file_path(f"{prefix}.index")).exists() and matching_files(prefix, ctx.file_path):
-        old = SliceFileReader(prefix, ctx.file_path)  # a checkpoint of version 1
+    if not ctx.env.file_exists(f"{prefix}.index") and matching_files(prefix, ctx.env):
+        old = SliceFileReader(prefix, ctx.env)  # a checkpoint of version 1
         ctx.set_output_list("tensors", [restore_tensor(old, *row) for row in zip(names, slices, types, strict=True)])
         return
-    reader = BundleReader(prefix, ctx.file_path)
+    reader = BundleReader(prefix, ctx.env)
     values = []
     for name, text, dtype in zip(names, slices, types, strict=True):
         entry = reader.entry(name)
@@ -62,7 +63,7 @@ def save_v2(ctx: OpKernelContext) -> None:
         saved_piece(name, text, array, dtype)
         for name, text, array, dtype in zip(names, slices, arrays, ctx.attr("dtypes"), strict=True)
     ]
-    write_pieces(scalar_text(ctx, "prefix"), pieces, ctx.file_path)
+    write_pieces(scalar_text(ctx, "prefix"), pieces, ctx.env)
 
 
 @kernel("MergeV2Checkpoints")
@@ -74,18 +75,17 @@ def merge_v2_checkpoints(ctx: OpKernelContext) -> None:
     prefixes_found = []
     for prefix in prefixes:
         try:
-            reader = BundleReader(prefix, ctx.file_path)
+            reader = BundleReader(prefix, ctx.env)
         except NotFoundError:
             if not ctx.attr("allow_missing_files"):
                 raise
             continue
         prefixes_found.append(prefix)
         pieces += _all_pieces(reader)
-    write_pieces(destination, pieces, ctx.file_path)
+    write_pieces(destination, pieces, ctx.env)
     if ctx.attr("delete_old_dirs"):
-        old = [Path(prefix) for prefix in prefixes_found if Path(prefix) != Path(destination)]
-        kept_folder = ctx.file_path(str(Path(destination).parent))
-        _delete([Path(ctx.file_path(str(path.parent))) / path.name for path in old], Path(kept_folder))
+        old = [prefix for prefix in prefixes_found if Path(prefix) != Path(destination)]
+        _delete(ctx.env, old, ctx.env.path(str(Path(destination).parent)))
 
 
 def _all_pieces(reader: BundleReader) -> list[SavedPiece]:
@@ -98,12 +98,13 @@ def _all_pieces(reader: BundleReader) -> list[SavedPiece]:
     return pieces
 
 
-def _delete(prefixes: Sequence[Path], kept_folder: Path) -> None:
-    for path in prefixes:
-        for file in path.parent.glob(f"{escape(path.name)}.*"):
-            file.unlink()
-        if path.parent != kept_folder and not any(path.parent.iterdir()):
-            path.parent.rmdir()
+def _delete(env: Env, prefixes: Sequence[str], kept_folder: str) -> None:
+    for prefix in prefixes:
+        for path in env.get_matching_paths(f"{escape(prefix)}.*"):
+            env.delete_file(path)
+        folder = env.path(str(Path(prefix).parent))
+        if folder != kept_folder and not env.get_children(folder):
+            env.delete_dir(folder)
 
 
 @kernel("ShardedFilename")
@@ -121,9 +122,4 @@ def read_file(ctx: OpKernelContext) -> None:
     """Read a whole file."""
     name = ctx.input("filename")
     ctx.require(name.ndim == 0, f"filename must be a scalar, not {list(name.shape)}")
-    path = Path(ctx.file_path(text_of(name.item())))
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise NotFoundError(f"cannot read '{text_of(name.item())}': {error.strerror}") from error
-    ctx.set_output(0, np.array(data, object))
+    ctx.set_output(0, np.array(ctx.env.read_file(text_of(name.item())), object))

@@ -13,7 +13,7 @@ from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.core.kernels.lib.checkpoint_operands import saved_piece, scalar_text, text_of
 from cyxla.core.kernels.lib.slice_checkpoint import restore_tensor
-from cyxla.errors import InternalError, InvalidArgumentError, NotFoundError, UnimplementedError
+from cyxla.errors import InternalError, InvalidArgumentError, UnimplementedError
 
 Array = np.ndarray[Any, Any]
 
@@ -36,7 +36,7 @@ def save(ctx: OpKernelContext) -> None:
         f"{len(names)} names, but received {ctx.num_inputs} inputs",
     )
     pieces = [saved_piece(*piece) for piece in zip(names, slices, arrays, ctx.attr("T"), strict=True)]
-    write_slice_file(ctx.file_path(path), pieces)
+    write_slice_file(path, pieces, ctx.env)
 
 
 @kernel(("Restore", "RestoreSlice"))
@@ -44,7 +44,7 @@ def restore(ctx: OpKernelContext) -> None:
     """Read a tensor, or a slice of it."""
     pattern, name = _one_text(ctx, 0, "file_pattern"), _one_text(ctx, 1, "tensor_name")
     text = scalar_text(ctx, "shape_and_slice") if ctx.num_inputs > 2 else ""
-    reader = SliceFileReader(pattern, ctx.file_path)
+    reader = SliceFileReader(pattern, ctx.env)
     ctx.set_output(0, restore_tensor(reader, name, text, ctx.attr("dt")))
 
 
@@ -61,14 +61,7 @@ def immutable_const(ctx: OpKernelContext) -> None:
     if dtype == DataType.DT_STRING:
         raise UnimplementedError("Sorry, DT_STRING is not currently supported for ImmutableConstOp.")
     ctx.require(not dtype.numpy.hasobject and shape.is_fully_defined, f"no file can hold a constant of {dtype}{shape}")
-    path = ctx.file_path(name)
-    try:
-        region = np.memmap(path, np.uint8, "r")
-    except OSError as error:
-        raise NotFoundError(f"cannot read '{name}': {error.strerror}") from error
-    except ValueError:  # an empty file cannot be mapped
-        region = np.zeros(0, np.uint8)  # type: ignore[assignment]
-    ctx.set_output(0, _as_constant(region, dtype, shape))
+    ctx.set_output(0, _as_constant(ctx.env.new_read_only_memory_region(name), dtype, shape))
 
 
 def _as_constant(region: Array, dtype: DataType, shape: TensorShape) -> Array:

@@ -1,8 +1,7 @@
 """Access of graphs to files.
 
 Graphs are programs. A graph built in this process has the rights of the process; a loaded graph is untrusted and can
-only access files in the folder of its model, unless its user grants more. Kernels pass the path of each file through
-`OpKernelContext.file_path` before they access it.
+only access files in the folder of its model, unless its user grants more. The `Env` of kernels checks each path.
 """
 
 from __future__ import annotations
@@ -25,10 +24,13 @@ class FileAccess:
         True if access is restricted.
     folder : str, optional
         Folder whose files are accessible; if restricted without a folder, no file is.
+    reason : str
+        Explanation of a restriction without a folder, for error messages.
     """
 
     is_limited: bool = False
     folder: str | None = None
+    reason: str = "a graph that was loaded from a file or from bytes has no folder of its own"
 
     @classmethod
     def inside(cls, folder: str | os.PathLike[str]) -> FileAccess:
@@ -58,9 +60,7 @@ class FileAccess:
             return path
         if self.folder is None:
             raise PermissionDeniedError(
-                f"{user or 'the graph'} may not access the file '{path}': a graph that was loaded from a file or from "
-                "bytes has no folder of its own",
-                hint=HINT,
+                f"{user or 'the graph'} may not access the file '{path}': {self.reason}", hint=HINT
             )
         real = os.path.realpath(path)
         if os.path.commonpath([real, self.folder]) != self.folder:

@@ -1,5 +1,6 @@
 """Arguments and `out=` that are not plain arrays of the declared type: refused with a reason, or right."""
 
+import ctypes
 from collections.abc import Callable
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.lib.stride_tricks import as_strided
 
 import cyxla
 from cyxla.errors import DTypeError
+from cyxla.xla.evaluator.targets import c_calls
 
 PLATFORMS = ("interpreter", "cpu")
 X = np.arange(6.0)
@@ -160,3 +162,31 @@ def test_dlpack_alone_is_enough(made):
     np.testing.assert_array_equal(run(Exchanged(values)), X + 1)
     values += 1
     np.testing.assert_array_equal(run(Exchanged(values)), X + 2)
+
+
+class Described:
+    """An array by its interface alone."""
+
+    def __init__(self, values):
+        self.values, self.__array_interface__ = values, values.__array_interface__
+
+
+FORMS = {"an array": lambda x: x, "a buffer": memoryview, "an interface": Described, "DLPack": Exchanged}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_arguments_are_not_copied(made, form):
+    """A function in C that the program calls gets the memory of the caller."""
+    values, places = X.copy(), []
+
+    def increase(out, arrays, info):
+        places.append(arrays[0])
+        size = info.contents.input[0].size
+        source, target = ((ctypes.c_double * size).from_address(place) for place in (arrays[0], out[0]))
+        target[:] = [x + 1 for x in source]
+
+    function = c_calls.SIGNATURE(increase)
+    increased = cyxla.register_c_call("tests.increase", function, result=lambda x: x, replace=True)
+    result = made(lambda x: increased(x))(FORMS[form](values))
+    np.testing.assert_array_equal(np.from_dlpack(result), X + 1)
+    assert places == [values.ctypes.data]

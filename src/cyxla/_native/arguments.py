@@ -149,9 +149,14 @@ def with_own_operators(value: Any, what: str) -> errors.DTypeError:
     )
 
 
+def is_array_like(value: Any) -> bool:
+    """Return True for objects that support one of NumPy's protocols for arrays."""
+    return any(hasattr(value, name) for name in ("__array__", "__array_interface__", "__array_struct__"))
+
+
 def is_dlpack_alone(value: Any) -> bool:
     """Return True for arrays that support the DLPack protocol, but none of NumPy's protocols."""
-    if not hasattr(value, "__dlpack__") or hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
+    if not hasattr(value, "__dlpack__") or is_array_like(value):
         return False
     try:
         memoryview(value)

@@ -274,6 +274,11 @@ FAULTS = {
     "unknown attr": OpDef("Bad", (ArgDef("x", type_attr="T"),)),
     "name": OpDef("not a name"),
     "twice": OpDef("Bad", (ArgDef("x", FLOAT),), (ArgDef("x", FLOAT),)),
+    "a number of a list": OpDef(
+        "Bad",
+        (ArgDef("x", number_attr="N", type_list_attr="T"),),
+        attr=(AttrDef("N", "int"), AttrDef("T", "list(type)")),
+    ),
     "number": OpDef("Bad", (ArgDef("x", FLOAT, number_attr="N"),), attr=(AttrDef("N", "string"),)),
 }
 

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from cyxla import Graph, Session
+from cyxla.core.framework import NodeDef
 from cyxla.core.framework.apply import apply_op
+from cyxla.core.framework.attr_value import AttrValue
 from cyxla.core.framework.tensor_shape import TensorShape
+from cyxla.core.framework.types import DataType
 from cyxla.core.graph.constant_value import constant_shape, constant_value
 from cyxla.errors import InvalidArgumentError, NotFoundError, OpError
 
@@ -51,6 +54,25 @@ def test_bad_names(name):
     graph = Graph()
     with graph.as_default(), pytest.raises(InvalidArgumentError, match="name"):
         graph.unique_name(name)
+
+
+def test_attributes_that_the_op_does_not_declare():
+    """Annotations, whose names begin with _, are carried; others are refused."""
+
+    def add(**attrs):
+        node = NodeDef("y", "Neg", ["x"], "", {"T": AttrValue("type", DataType.DT_FLOAT), **attrs})
+        graph = Graph()
+        graph.placeholder("float", [2], name="x")
+        return graph.add_node(node)
+
+    assert add(_mine=AttrValue("bool", True)).attr("_mine") is True
+    with pytest.raises(InvalidArgumentError, match="has the attr 'mine', which is not declared") as caught:
+        add(mine=AttrValue("bool", True))
+    assert caught.value.where == "node 'y'"
+    with Graph().as_default(), pytest.raises(InvalidArgumentError, match="no input or attribute 'mine'"):
+        apply_op("Neg", np.float32(1), mine=True)
+    with Graph().as_default():
+        assert apply_op("Neg", np.float32(1), _mine=True).node.attr("_mine") is True
 
 
 def test_scopes_give_devices_controls_and_colocation():

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.graphs.kernel_names import ops_with_kernels
 from support.interrupts import lines_run
 
 from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
+from cyxla.tf2xla.xla_op_registry import XlaOpRegistry
 from cyxla.tools.main import main
 
 DATA = Path(__file__).parents[2] / "data" / "op_facts.json.xz"
@@ -75,6 +77,24 @@ def test_commutative_ops_are_those_of_tensorflow():
     swappable = {d.name for d in OpRegistry.global_().get_registered_ops() if d.is_commutative}
     assert {"AddV2", "Mul", "AddN", "Equal", "LogicalAnd"} <= swappable
     assert not {"Add", "Sub", "MatMul", "Maximum"} & swappable
+
+
+def test_aggregate_ops_are_those_of_tensorflow():
+    """Which may be added on each device first."""
+    assert {d.name for d in OpRegistry.global_().get_registered_ops() if d.is_aggregate} == {
+        "AddN", "AddV2", "AccumulateNV2",
+    }  # fmt: skip
+
+
+WITHOUT_KERNELS = {"CudnnRNN", "CudnnRNNV3", "XlaClusterOutput", "XlaHostCompute", "XlaLaunchV2"}
+OF_CLUSTERS = {"XlaLaunch", "_XlaCompile", "_XlaMerge", "_XlaRun"}  # created when a session first forms clusters
+
+
+def test_all_ops_have_kernels_but_those_that_the_page_names():
+    compiled = set(XlaOpRegistry.global_().get_all_registered_ops())
+    assert set(NAMES) - ops_with_kernels() - compiled - OF_CLUSTERS == WITHOUT_KERNELS
+    page = (Path(__file__).parents[3] / "docs" / "framework.md").read_text().partition("\n## Limits\n")[2]
+    assert {name for name in WITHOUT_KERNELS if f"`{name}`" not in page} == set()
 
 
 def test_every_op_has_a_shape_function():

@@ -1,6 +1,7 @@
 """User-defined functions in traced functions: in Python, in C by pointer, and C kernels."""
 
 import ctypes
+import inspect
 import re
 import subprocess
 from pathlib import Path
@@ -61,6 +62,8 @@ def test_results_written_to_out(name):
     for total, count in [*on_both_platforms(lambda x: sums(x * 2), X), sums(X * 2)]:
         np.testing.assert_array_equal(total, (X * 2).sum(0))
         assert (count, np.asarray(count).dtype) == (6, np.int64)
+    assert str(inspect.signature(sums)) == "(x)"
+    np.testing.assert_array_equal(jit(sums)(X)[0], X.sum(0))
 
 
 def test_in_loops_and_without_arguments(name):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cyxla._native.arguments import is_array_like
 from cyxla._native.dispatch import Receiver
 from cyxla.errors import TraceError
 from cyxla.numpy.calls.argument_adapters import STATIC_TYPES
@@ -25,7 +26,7 @@ def receiver_of(instance: Any) -> Any:
 def is_receiver(value: Any) -> bool:
     """Return True for an object that can be an argument of a method alone, as its `self`."""
     known = (Receiver, TracedArray, np.ndarray, np.generic, int, float, complex, *STATIC_TYPES)
-    return not isinstance(value, known) and kind_of(value) is None and not hasattr(value, "__array__")
+    return not isinstance(value, known) and kind_of(value) is None and not is_array_like(value)
 
 
 def receiver_value(value: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla._native.arguments import is_dlpack_alone
+from cyxla._native.arguments import is_array_like, is_dlpack_alone
 from cyxla._native.dispatch import axes_of
 from cyxla.errors import DTypeError, OpError, ShapeError, TraceError, UnimplementedError
 from cyxla.numpy.calls.lowering import Spec
@@ -62,7 +62,7 @@ def array_of(value: Any, name: str) -> Any:
         raise
     if is_dlpack_alone(value):
         return np.from_dlpack(value)
-    if isinstance(value, (np.ndarray, memoryview, bytearray)) or hasattr(value, "__array__") or _is_buffer(value):
+    if isinstance(value, (np.ndarray, memoryview, bytearray)) or is_array_like(value) or _is_buffer(value):
         return np.asarray(value).view(np.ndarray)
     raise DTypeError(
         f"argument {name} is a {type(value).__name__}, which is neither an array nor a number nor a container",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, update_wrapper
-from inspect import Parameter, signature
+from inspect import Parameter, Signature, signature
 from types import MappingProxyType
 from typing import Any
 
@@ -259,6 +259,8 @@ def custom_call(
         register_custom_call(name, evaluate, replace=replace)
         call = CustomCall(name, result, run, vjp, has_side_effect=has_side_effect)
         update_wrapper(call, function)
+        if takes_out:
+            call.__signature__ = _without_out(function)  # type: ignore[attr-defined]
         return call
 
     return decorate
@@ -267,6 +269,12 @@ def custom_call(
 def _takes_out(function: Callable[..., Any]) -> bool:
     parameters = signature(function).parameters
     return "out" in parameters and parameters["out"].kind is not Parameter.POSITIONAL_ONLY
+
+
+def _without_out(function: Callable[..., Any]) -> Signature:
+    """Return the signature of calls, which do not give the arrays of the results."""
+    whole = signature(function)
+    return whole.replace(parameters=[p for name, p in whole.parameters.items() if name != "out"])
 
 
 def _run_python(

@@ -99,6 +99,30 @@ def test_types_divide_the_kernels_of_an_op(world):
         chosen(world, world.node("Probe", T="double"))
 
 
+def test_registrations_of_tensorflow():
+    """Those of Save, Sub and Reshape, as its documentation shows them."""
+    kernels = KernelRegistry()
+    host_shape = Name("Reshape").device("GPU").host_memory("shape").type_constraint("Tshape", np.int32)
+    for chain, cls in (
+        (Name("Save").device("CPU"), Probe), (Name("Sub").device("CPU").type_constraint("T", np.float32), Probe),
+        (Name("Sub").device("CPU").type_constraint("T", np.int32), OtherProbe), (host_shape, Probe),
+    ):  # fmt: skip
+        register_kernel_builder(chain, cls, kernels)
+
+    def made(op, inputs, device="CPU", **types):
+        attrs = {name: AttrValue("list(type)" if isinstance(t, tuple) else "type", t) for name, t in types.items()}
+        node = NodeDef("n", op, [f"x{k}" for k in range(inputs)], "", attrs)
+        return create_op_kernel(DeviceBase(f"/device:{device}:0", device), node, kernels=kernels)
+
+    assert type(made("Save", 4, T=(F32, I32))) is Probe
+    assert [type(made("Sub", 2, T=t)) for t in (F32, I32)] == [Probe, OtherProbe]
+    reshape = made("Reshape", 2, "GPU", T=F64, Tshape=I32)
+    assert reshape.input_memory_types == (MemoryType.DEVICE, MemoryType.HOST)
+    for op, types in (("Sub", {"T": F64}), ("Reshape", {"T": F64, "Tshape": I32})):
+        with pytest.raises(NotFoundError):
+            made(op, 2, **types)
+
+
 def test_every_element_of_a_list_must_be_allowed(world):
     kernel("Mixed", types={"Ts": (F32, F64)}, registry=world.kernels)(Probe)
     assert chosen(world, world.node("Mixed", Ts=("float", "double"))) == "Probe"

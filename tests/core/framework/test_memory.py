@@ -81,6 +81,25 @@ def test_a_device_may_have_an_allocator_of_its_own(world):
     assert ctx.get_allocator(AllocatorAttributes(on_host=True)) is AllocatorRegistry.global_().get_allocator()
 
 
+def test_constructors_allocate_memory_of_the_device():
+    own, seen, made = Counting(), [], Registries()
+    made.op("Keeps", "-> y: float")
+
+    @kernel("Keeps", registry=made.kernels)
+    class Keeps(OpKernel):
+        def __init__(self, construction):
+            super().__init__(construction)
+            seen.append(construction)
+            self.kept = construction.allocate_temp("float", [2])
+            construction.allocate_temp("int32", [5], AllocatorAttributes(on_host=True))
+
+    assert made.make("Keeps", DeviceBase(allocator=own)).kept.tolist() == [7, 7]
+    assert own.shapes == [(2,)]
+    assert seen[0].get_allocator() is own
+    assert seen[0].get_allocator(AllocatorAttributes(on_host=True)) is AllocatorRegistry.global_().get_allocator()
+    assert seen[0].persistent_bytes == 28
+
+
 def test_the_allocator_of_the_highest_priority_serves():
     registry = AllocatorRegistry()
     with pytest.raises(NotFoundError, match="no allocator"):

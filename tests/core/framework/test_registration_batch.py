@@ -277,7 +277,7 @@ FAULTS = {
     "a number of a list": OpDef(
         "Bad",
         (ArgDef("x", number_attr="N", type_list_attr="T"),),
-        attr=(AttrDef("N", "int"), AttrDef("T", "list(type)")),
+        attr=(AttrDef("N", "int", minimum=0), AttrDef("T", "list(type)")),
     ),
     "number": OpDef("Bad", (ArgDef("x", FLOAT, number_attr="N"),), attr=(AttrDef("N", "string"),)),
 }

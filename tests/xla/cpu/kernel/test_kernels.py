@@ -8,6 +8,7 @@ from support.hlo.differential import agree, arguments
 
 import cyxla
 from cyxla.types import element_type
+from cyxla.xla.cpu.kernel.cost import MAX_TASKS, TASK_NS, tasks
 
 
 def entry(parameters: list[str], lines: list[str], functions: str = "") -> str:
@@ -274,3 +275,11 @@ def test_bits_between_widths():
         "c128[3] bitcast-convert(p5)",
     ]
     agree(entry(["f32[3]", "s8[3,4]", "u32[2,2]", "c64[3]", "c128[3]", "c64[3,2]"], lines), ulp=0)
+
+
+@pytest.mark.parametrize("ns, units, wanted", [
+    (10, 1000, 1), (0.49 * TASK_NS, 1000, 1), (TASK_NS, 1000, 1), (5.5 * TASK_NS, 1000, 5), (5.5 * TASK_NS, 3, 3),
+    (1e12, 1000, MAX_TASKS), (1e12, 0, 1),
+])  # fmt: skip
+def test_work_is_cut_into_tasks_by_its_cost(ns, units, wanted):
+    assert tasks(ns, units) == wanted

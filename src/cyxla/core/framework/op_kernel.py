@@ -58,8 +58,8 @@ class OpKernelConstruction:
         Producer version of the graph.
     memory_types : tuple of two tuples of MemoryType
         Memory types of the inputs and of the outputs.
-    env : Env
-        Files that the graph may access, clock and threads.
+    file_access : FileAccess
+        Files that the graph may access; see `env`.
     """
 
     def __init__(
@@ -75,12 +75,12 @@ class OpKernelConstruction:
     ) -> None:
         self.device, self.props, self.kernel_def = device, props, kernel_def
         self.function_library, self.graph_def_version = function_library, graph_def_version
+        self.file_access = file_access
         on_device = MemoryType.DEVICE
         self.memory_types = memory_types or (
             (on_device,) * len(props.input_types),
             (on_device,) * len(props.output_types),
         )
-        self.env = Env(file_access, props.node_def.op)
         self.status: OpError | None = None
         self.persistent_bytes = 0
 
@@ -93,6 +93,11 @@ class OpKernelConstruction:
     def resource_manager(self) -> ResourceMgr:
         """Resources of the device."""
         return self.device.resource_manager
+
+    @property
+    def env(self) -> Env:
+        """Files that the graph may access, clock and threads."""
+        return Env(self.file_access, self.props.node_def.op)
 
     def has_attr(self, name: str) -> bool:
         """Return True if the node has an attribute."""

@@ -132,3 +132,54 @@ def test_integers_of_numpy_do_not_become_floats_of_loops(function, x, number, ba
     x = np.full(4, float(x))
     want, got = function(x, number), cyxla.jit(function, platform=backend, fallback="numpy")(x, number)
     assert repr(got) == repr(want)
+
+
+def array_of_rank_0_in_some_iterations(x):
+    s, k = x[0], 0
+    while k < 3 and x[k] > 0:
+        s = np.where(x[k] > 1, 0.5, 1.0)
+        k += 1
+    return s
+
+
+def array_of_rank_0_on_one_side(x):
+    s = x[0] * 1.0
+    if x[0] > 0:
+        s = np.where(x[1] > 1, 0.5, 1.0)
+    return s
+
+
+def array_of_rank_0_on_one_side_in_a_loop(x):
+    s = 0.5
+    for _ in range(3):
+        if x[0] > 0:
+            s = np.where(x[1] > 1, 0.5, 1.0)
+    return s
+
+
+def range_of_an_int_or_a_float(x):
+    k = 2
+    if x[0] > 2:
+        k = x[1]
+    return [i * 2 for i in range(k)]
+
+
+def range_of_an_int_or_a_float_in_a_loop(x):
+    k, s = 2, 0.0
+    for _ in range(3):
+        for i in range(k):
+            s += x[i]
+        if x[0] > 2:
+            k = x[1]
+    return s
+
+
+@pytest.mark.filterwarnings("ignore::cyxla.errors.FallbackWarning")
+@pytest.mark.parametrize("function", [
+    array_of_rank_0_in_some_iterations, array_of_rank_0_on_one_side, array_of_rank_0_on_one_side_in_a_loop,
+    range_of_an_int_or_a_float, range_of_an_int_or_a_float_in_a_loop,
+])  # fmt: skip
+def test_classes_that_a_run_decides(function, backend):
+    jitted = cyxla.jit(function, platform=backend, fallback="numpy")
+    for x in (np.ones(4), -np.ones(4), np.ones(4)):
+        assert repr(jitted(x)) == repr(function(x))

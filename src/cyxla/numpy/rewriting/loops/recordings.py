@@ -350,8 +350,8 @@ class Recording:
             return
         if Rank0.ARRAY not in (before, after):
             self.plan.ranks[k, slot.leaf] = after
-        elif self.can_peel:
-            raise Peel
+        else:
+            self._peel_or_fail(k, "is a number before an iteration and a 0-d array after it, or the other way round")
 
     def _bound_inside(self, k: int, value: Any) -> None:
         """Learn the type of a variable that iterations bind."""

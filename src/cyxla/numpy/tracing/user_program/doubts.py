@@ -30,7 +30,7 @@ def refuse_float(value: TracedArray, role: str) -> None:
     role : str
         Use of the number, with which the message begins.
     """
-    if value.weak is float:
+    if value.weak is float or (value.doubt is not None and value.dtype.kind == "f"):
         raise TraceError(f"{role} is a float, or by the values an int", where=user_line())
 
 
@@ -51,7 +51,7 @@ def note_doubt(result: TracedArray, test: XlaOp, first: Any, second: Any) -> Non
 def _doubt_of(value: Any, kind: type) -> Doubt | None:
     found = class_of(value)
     if found is not kind and (require_current().program.exact_classes or np.dtype(found) != np.dtype(kind)):
-        return _certain(is_numpy=issubclass(found, np.generic))
+        return _certain(is_numpy=found not in (bool, int, float, complex))
     doubt = value.doubt if isinstance(value, TracedArray) else None
     if doubt is None or _is_visible(doubt.test):
         return doubt

@@ -1,5 +1,6 @@
 """Claims: a function of a wheel is called at most 1.2 times as slowly as a jitted one, and starts in 0.25 s."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -8,11 +9,13 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import cyxla
 from cyxla import aot
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from support.builds.wheel_programs import PROGRAMS
 from support.hlo.residual_network import ResidualNetwork
 
 START = """
@@ -62,6 +65,21 @@ def test_calls(tmp_path, claim, benchmark, monkeypatch):
     claim("wheel: a call with three arrays of 3 elements", seconds * 1e9, "ns")
     claim("  as a multiple of the jitted call", against_jit, "", at_most=1.2)
     benchmark(tiny.add, x, x, x)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(tmp_path, claim, monkeypatch, name):
+    import cyxla.xla.cpu.c.target
+
+    program, arguments, function = PROGRAMS[name]()
+    monkeypatch.syspath_prepend(install(tmp_path, program, name=f"{name}_program"))
+    package = importlib.import_module(f"{name}_program")
+    function(*arguments)
+    if isinstance(function, cyxla.Jitted):
+        function.wait()
+    against_jit, seconds = ratio(package.f, function, arguments)
+    claim(f"wheel: {name} program", seconds * 1e6, "us")
+    claim("  as a multiple of the call without a wheel", against_jit, "", at_most=1.2)
 
 
 def test_network(tmp_path, claim, monkeypatch):

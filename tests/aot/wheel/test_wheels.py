@@ -14,6 +14,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from support.builds.ahead_of_time import LEVEL
+from support.builds.wheel_programs import PROGRAMS, loop_program, network_program, newton
 from support.builds.wheels import build, install, module, numpy_alone, run_alone
 from support.hlo.residual_network import ResidualNetwork
 
@@ -26,45 +27,6 @@ from cyxla.errors import InvalidArgumentError, TraceError, UnimplementedError
 RNG = np.random.default_rng(7)
 
 
-def newton(x):
-    """Return square roots by Newton's method, and the number of steps.
-
-    It stops after 50.
-    """
-    y, k = x + 1, 0
-    while np.max(np.abs(y * y - x)) > 1e-6 and k < 50:
-        y = (y + x / y) / 2
-        k += 1
-    return y, k
-
-
-def loop_program():
-    x = RNG.random((5, 7))
-    return aot.program(newton, x, name="f"), [x], list(cyxla.jit(newton)(x))
-
-
-def network_program():
-    network = ResidualNetwork()
-    return aot.program(network.text, name="f"), [network.images], [cyxla.compile(network.text)(network.images)]
-
-
-def graph_program():
-    """z = tanh(x @ w), with w a variable."""
-    w, x = RNG.standard_normal((3, 2), np.float32), RNG.standard_normal((4, 3), np.float32)
-    graph = cyxla.Graph()
-    with graph.as_default():
-        node = graph.placeholder("float", [None, 3], name="x")
-        handle = apply_op("VarHandleOp", dtype="float", shape=[3, 2], shared_name="weights", name="w")
-        apply_op("Tanh", apply_op("MatMul", node, apply_op("ReadVariableOp", handle, dtype="float")), name="z")
-        apply_op("AssignVariableOp", handle, w, name="start")
-    session = cyxla.Session(graph, jit="on")
-    session.run("start")
-    config = Config([Feed("x", (4, 3))], [Fetch("z")])
-    program = aot.program(graph, config=config, variables={"w": w}, name="f")
-    return program, [x], [session.run("z:0", {"x:0": x})]
-
-
-PROGRAMS = {"loop": loop_program, "network": network_program, "graph": graph_program}
 ALONE = """
 import importlib.util, sys
 import numpy as np
@@ -85,7 +47,9 @@ print(len(results), type(results[-1]).__name__)
 @pytest.mark.parametrize("weights", ["embed", "file"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_same_bits_as_jit_with_numpy_alone(tmp_path, name, weights):
-    program, arguments, results = PROGRAMS[name]()
+    program, arguments, function = PROGRAMS[name]()
+    results = function(*arguments)
+    results = list(results) if isinstance(results, tuple) else [results]
     wheel = build(tmp_path, program, name="package", weights=weights)
     assert name == "loop" or (weights == "file") == any(
         n.endswith(".weights") for n in zipfile.ZipFile(wheel).namelist()

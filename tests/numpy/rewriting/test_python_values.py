@@ -64,6 +64,9 @@ COMPILED = {
     "power": (lambda x: (x**0.5, x**2, x**-1, 2.0**x), 2.0),
     "round": (lambda x: [round(x * k, 2) for k in range(1, 6)], 2.675),
     "round of scalars": (lambda x: (round(x[0]), round(x[1], 1), type(round(x[2])) is int), X),
+    "round of an int": (lambda n: [round(n - k, d) for k in (0, 1, 2) for d in (2, 0, -1, -2)], 1_237),
+    "round of ties": (lambda n: [round(n + k, -1) for k in (0, 10, 1, -1, -40, -2 * n)], 25),
+    "round of a bool": (lambda x: (round(x > 1, 2), round(x > 1)), 2.0),
     "round of halves": (lambda x: (round(x), round(-x), round(x, 0), round(x / 100, 2)), 2.5),
     "one element": (lambda x: bool(x), np.ones(1)),
 }  # fmt: skip

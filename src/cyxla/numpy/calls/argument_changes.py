@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import is_dataclass
 from typing import Any, NamedTuple
 
-from cyxla.numpy.state.effects import DELETED, Deleted, Outside, set_attribute, set_item
+from cyxla.numpy.state.effects import DELETED, Effect, Outside, set_attribute, set_item
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
-from cyxla.numpy.tracing.containers import kind_of
+from cyxla.numpy.tracing.containers import Tree, kind_of
 from cyxla.records import dataclass
 
 Step = tuple[Callable[[Any, Any], Any], Any]  # function of a container and a key that returns the part, and the key
@@ -57,10 +57,6 @@ class ArgumentChange:
     key: Any
     text: str
 
-    def apply_to(self, passed: Sequence[Any], value: Any) -> None:
-        """Make the change in a call with a computed value."""
-        self.change(self.place.find(passed), self.key, _with_containers(value, passed))
-
 
 class _Copied(NamedTuple):
     """Container that a function got, with its first contents."""
@@ -82,10 +78,12 @@ class ArgumentContainers:
 
     def __init__(self, arguments: Sequence[tuple[str, int | None, Any]]) -> None:
         self._copied: list[_Copied] = []
+        self._tuples: list[_Copied] = []
         for name, source, value in arguments:
             if source is not None:
                 self._add(value, name, Place(source, ()))
         self._places = {id(c.value): c.place for c in self._copied}
+        self._places_with_tuples = self._places | {id(c.value): c.place for c in self._tuples}
 
     def _add(self, value: Any, text: str, place: Place) -> None:
         if kind_of(value) is None or isinstance(value, SizedArray):
@@ -93,8 +91,8 @@ class ArgumentContainers:
         if not isinstance(value, _CONTAINERS) and not is_dataclass(value):
             return
         contents = dict(_contents(value))
-        if not isinstance(value, tuple):
-            self._copied.append(_Copied(value, text, place, contents))
+        copied = self._tuples if isinstance(value, tuple) else self._copied
+        copied.append(_Copied(value, text, place, contents))
         get = getattr if is_dataclass(value) else _item
         for key, part in contents.items():
             step = f".{key}" if get is getattr else f"[{key!r}]"
@@ -105,8 +103,13 @@ class ArgumentContainers:
         return [change for copied in self._copied for change in _changes(copied)]
 
     def as_result(self, value: Any) -> Any:
-        """Return a container of the arguments as a part of a changed one; None for other values."""
+        """Return a list, dict or dataclass of the arguments as a part of a result; None for other values."""
         place = self._places.get(id(value))
+        return None if place is None else Outside(place)
+
+    def as_part(self, value: Any) -> Any:
+        """Return a container of the arguments, or a tuple of them, as a part of a changed one."""
+        place = self._places_with_tuples.get(id(value))
         return None if place is None else Outside(place)
 
 
@@ -149,12 +152,49 @@ def _replace_elements(owner: Any, key: Any, value: list[Any]) -> None:
     owner[:] = value
 
 
-def _with_containers(value: Any, passed: Sequence[Any]) -> Any:
-    """Replace the places of containers in a new value by the containers."""
-    if isinstance(value, Place):
-        return value.find(passed)
-    if value is Deleted:
+def places_in(tree: Tree) -> Any:
+    """Return the places in the structure of a value: a `Place`, or those of its parts by number; None without any."""
+    if isinstance(tree.key, Place):
+        return tree.key
+    found = {k: places for k, child in enumerate(tree.children) if (places := places_in(child)) is not None}
+    return found or None
+
+
+def with_containers(value: Any, places: Any, passed: Sequence[Any]) -> Any:
+    """Return a value with the containers of a call in their places."""
+    if places is None:
         return value
-    if type(value) in (list, tuple):
-        return type(value)([_with_containers(v, passed) for v in value])
-    return {k: _with_containers(v, passed) for k, v in value.items()} if type(value) is dict else value
+    if isinstance(places, Place):
+        return places.find(passed)
+    kind = kind_of(value)
+    assert kind is not None
+    parts = list(kind.parts(value))
+    for k, inner in places.items():
+        parts[k] = with_containers(parts[k], inner, passed)
+    return kind.build(kind.key(value), parts)
+
+
+def apply_all(effects: Sequence[Effect | ArgumentChange], values: Sequence[Any], passed: Sequence[Any]) -> None:
+    """Make all changes; containers are found first, where the function has found them."""
+    owners = [e.place.find(passed) if isinstance(e, ArgumentChange) else None for e in effects]
+    for effect, owner, value in zip(effects, owners, values, strict=True):
+        if isinstance(effect, ArgumentChange):
+            effect.change(owner, effect.key, value)
+        else:
+            effect.apply(value)
+
+
+def shares_containers(passed: Sequence[Any]) -> bool:
+    """Return True if a list, dict or dataclass occurs twice among the values passed to a call."""
+    seen: set[int] = set()
+    return any(_has_seen(value, seen) for value in passed)
+
+
+def _has_seen(value: Any, seen: set[int]) -> bool:
+    if kind_of(value) is None or not (isinstance(value, _CONTAINERS) or is_dataclass(value)):
+        return False
+    if not isinstance(value, tuple):
+        if id(value) in seen:
+            return True
+        seen.add(id(value))
+    return any(_has_seen(part, seen) for _, part in _contents(value))

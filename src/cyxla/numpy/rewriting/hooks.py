@@ -16,6 +16,7 @@ from cyxla.errors import OpError, TraceError, UnimplementedError
 from cyxla.numpy.rewriting.known_branch import KnownBranch
 from cyxla.numpy.rewriting.known_conditions import is_static, needs_value
 from cyxla.numpy.rewriting.loops import iterables
+from cyxla.numpy.rewriting.loops.unrolling import count_call
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound
 from cyxla.numpy.rewriting.python_functions.choices import truth
 from cyxla.numpy.rewriting.python_functions.classes import SUBSTITUTES_IN_SCOPE
@@ -29,7 +30,7 @@ from cyxla.numpy.state.scope import Scope
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced, value_of
 from cyxla.numpy.tracing.hooks import hooks as tracing_hooks
-from cyxla.numpy.tracing.trace import depth, require_current, user_line
+from cyxla.numpy.tracing.trace import current, depth, require_current, user_line
 from cyxla.numpy.tracing.user_program.classes import class_of
 from cyxla.numpy.tracing.user_program.texts import TracedText
 
@@ -347,8 +348,10 @@ class Hooks:
         if is_generic(function):
             return self._generic_function(function)
         if isinstance(function, MethodType) and is_user_function(function.__func__, self._package):
+            count_call(current())
             return MethodType(self._rewrite(function.__func__), self._scope.read_attr(function, "__self__"))
         if is_user_function(function, self._package):
+            count_call(current())
             return self._rewrite(function)
         tracing_hooks.adopt_class(function if isinstance(function, type) else type(function))
         return function

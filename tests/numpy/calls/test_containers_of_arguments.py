@@ -95,6 +95,30 @@ def array_and_list(x, values):
     return values, x.sum()
 
 
+def add_to_tree_and_table(root, table):
+    node = Node("new", 1, root)
+    root.children["new"] = node
+    table["new"][1] = node
+    table["new"][0] += 1
+
+
+def returns_what_it_stores(d, x):
+    new = [x + 1]
+    d["new"] = (new, {"again": new})
+    return new, d
+
+
+def same_list_twice(x):
+    new = [x]
+    return new, (new, [new])
+
+
+def list_in_itself(d):
+    new = [1]
+    new.append(new)
+    d["new"] = new
+
+
 FUNCTIONS = {  # function and arguments
     "swap in a dict": (swap_in_dict, {"a": [1], "b": [2]}),
     "rows": (swap_rows_and_write, [[1, 3], [2, 4]]),
@@ -105,6 +129,10 @@ FUNCTIONS = {  # function and arguments
     "elimination": (eliminate, [[1.0, 2.0, 3.0], [4.0, 5.0, 7.0], [7.0, 8.0, 8.5]]),
     "new object with its owner": (add_child, Node("root", 1), "a"),
     "objects that hold each other": (link, Node("a", 1), Node("b", 2)),
+    "new object in two places": (add_to_tree_and_table, Node("root", 1), {"new": [1, None]}),
+    "stored and returned": (returns_what_it_stores, {}, 2.0),
+    "twice in the result": (same_list_twice, 2.0),
+    "list in itself": (list_in_itself, {}),
     "result": (itself, [1, [2.5]]),
     "changed result": (changed, [1, 2]),
     "parts of a result": (parts_of_both, [1], [2]),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from cyxla.numpy.state.effects import DELETED, Effect, Outside, set_attribute, set_item
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
-from cyxla.numpy.tracing.containers import Tree, kind_of
+from cyxla.numpy.tracing.containers import Kind, Tree, field_names, kind_of
 from cyxla.records import dataclass
 
 Step = tuple[Callable[[Any, Any], Any], Any]  # function of a container and a key that returns the part, and the key
@@ -152,26 +152,104 @@ def _replace_elements(owner: Any, key: Any, value: list[Any]) -> None:
     owner[:] = value
 
 
+class Earlier(NamedTuple):
+    """Place of a container in the whole result of a call, where it occurs first.
+
+    Attributes
+    ----------
+    steps : tuple of int
+        Numbers of the parts that lead to it.
+    """
+
+    steps: tuple[int, ...]
+
+    def find(self, whole: Any) -> Any:
+        """Return the container."""
+        for k in self.steps:
+            kind = kind_of(whole)
+            assert kind is not None
+            whole = kind.parts(whole)[k]
+        return whole
+
+
+class Marking:
+    """Replacement of containers in results: of those among the arguments, and of those that occur again.
+
+    Parameters
+    ----------
+    containers : ArgumentContainers
+        Containers among the arguments.
+    """
+
+    def __init__(self, containers: ArgumentContainers) -> None:
+        self._containers = containers
+        self._first: dict[int, tuple[int, ...]] = {}
+
+    def result(self, value: Any, steps: tuple[int, ...]) -> Any:
+        """Return the result of the function, which is a part of the whole one."""
+        return self._marked(value, steps, self._containers.as_result)
+
+    def new_value(self, value: Any, steps: tuple[int, ...]) -> Any:
+        """Return the new value of a changed object."""
+        return self._marked(value, steps, self._containers.as_part)
+
+    def _marked(self, value: Any, steps: tuple[int, ...], from_arguments: Callable[[Any], Any]) -> Any:
+        found = from_arguments(value)
+        kind = kind_of(value)
+        if found is not None or kind is None:
+            return value if found is None else found
+        if type(value) in (list, dict) or (is_dataclass(value) and not isinstance(value, type)):
+            first = self._first.setdefault(id(value), steps)
+            if first != steps:
+                return Outside(Earlier(first))
+        parts = kind.parts(value)
+        marked = [self._marked(part, (*steps, k), from_arguments) for k, part in enumerate(parts)]
+        is_same = all(m is p for m, p in zip(marked, parts, strict=True))
+        return value if is_same else kind.build(kind.key(value), marked)
+
+
 def places_in(tree: Tree) -> Any:
-    """Return the places in the structure of a value: a `Place`, or those of its parts by number; None without any."""
-    if isinstance(tree.key, Place):
+    """Return the places in the structure of a result: one, or those of its parts by number; None without any."""
+    if isinstance(tree.key, (Place, Earlier)):
         return tree.key
     found = {k: places for k, child in enumerate(tree.children) if (places := places_in(child)) is not None}
     return found or None
 
 
-def with_containers(value: Any, places: Any, passed: Sequence[Any]) -> Any:
-    """Return a value with the containers of a call in their places."""
-    if places is None:
+def has_arguments(places: Any) -> bool:
+    """Return True if there is a container of the arguments among the places in a result."""
+    return isinstance(places, Place) or (isinstance(places, dict) and any(map(has_arguments, places.values())))
+
+
+def with_containers(whole: Any, places: Any, passed: Sequence[Any]) -> Any:
+    """Return the result of a call with containers in their places."""
+
+    def replaced(value: Any, places: Any) -> Any:
+        if isinstance(places, Place):
+            return places.find(passed)
+        if isinstance(places, Earlier):
+            return places.find(whole)
+        kind = kind_of(value)
+        assert kind is not None
+        parts = kind.parts(value)
+        new = {k: replaced(parts[k], inner) for k, inner in places.items()}
+        return _with_parts(value, kind, new)
+
+    return whole if places is None else replaced(whole, places)
+
+
+def _with_parts(value: Any, kind: Kind, new: dict[int, Any]) -> Any:
+    """Put new parts into a container; return another one if it cannot be changed."""
+    if isinstance(value, (list, dict)):
+        keys = list(value) if isinstance(value, dict) else range(len(value))
+        for k, part in new.items():
+            value[keys[k]] = part
         return value
-    if isinstance(places, Place):
-        return places.find(passed)
-    kind = kind_of(value)
-    assert kind is not None
-    parts = list(kind.parts(value))
-    for k, inner in places.items():
-        parts[k] = with_containers(parts[k], inner, passed)
-    return kind.build(kind.key(value), parts)
+    if is_dataclass(value):
+        for k, part in new.items():
+            object.__setattr__(value, field_names(value)[k], part)
+        return value
+    return kind.build(kind.key(value), [new.get(k, part) for k, part in enumerate(kind.parts(value))])
 
 
 def apply_all(effects: Sequence[Effect | ArgumentChange], values: Sequence[Any], passed: Sequence[Any]) -> None:

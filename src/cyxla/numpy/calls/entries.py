@@ -12,7 +12,7 @@ import numpy as np
 from cyxla._native.dispatch import CaughtError, Compiled, Dispatcher, build, drop_zero_imaginary, with_layout
 from cyxla._native.launch import Program
 from cyxla.errors import DeadlineExceededError, InvalidArgumentError, OpError
-from cyxla.numpy.calls.argument_changes import ArgumentChange, apply_all, with_containers
+from cyxla.numpy.calls.argument_changes import ArgumentChange, apply_all, has_arguments, with_containers
 from cyxla.numpy.calls.lowering import NO_GUARDS, Lowered
 from cyxla.numpy.state.guards import Guards
 from cyxla.numpy.tracing import containers
@@ -156,7 +156,7 @@ class Entry(Compiled):
     @property
     def takes_containers(self) -> bool:
         """True if the function changes or returns containers of its arguments, so that `finish_call` follows a run."""
-        return self.lowered.places is not None or self.changes_containers
+        return has_arguments(self.lowered.places) or self.changes_containers
 
     @property
     def changes_containers(self) -> bool:

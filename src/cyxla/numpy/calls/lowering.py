@@ -18,7 +18,7 @@ from cyxla import config
 from cyxla._native.dispatch import Source
 from cyxla.errors import DTypeError, OpError, TraceError, UnimplementedError
 from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, Adapter
-from cyxla.numpy.calls.argument_changes import ArgumentChange, ArgumentContainers, places_in
+from cyxla.numpy.calls.argument_changes import ArgumentChange, ArgumentContainers, Marking, places_in
 from cyxla.numpy.calls.constant_results import constant_result
 from cyxla.numpy.calls.deferred_results import deferred_result
 from cyxla.numpy.rewriting.parts.python_state import traced_parts
@@ -403,9 +403,10 @@ def _with_effects(
         raise UnimplementedError(f"{changes[0][0].text} is changed, which only calls of the function can do")
     if open_sizes is not None and effects:
         raise UnimplementedError("the function changes names, attributes or containers")
+    marking, values = Marking(containers), [value for _, value in effects]
     if outside is not None:
-        returned = _mark(returned, {}, containers.as_result)
-    values = [_mark(value, {}, containers.as_part) for _, value in effects]
+        returned = marking.result(returned, (0,) if effects else ())
+    values = [marking.new_value(value, (1 + k,)) for k, value in enumerate(values)]
     return (returned, *values) if effects else returned, tuple([effect for effect, _ in effects])
 
 

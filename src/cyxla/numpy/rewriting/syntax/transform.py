@@ -436,7 +436,9 @@ def _has_as_many(target: ast.expr, value: ast.Tuple) -> TypeGuard[ast.Tuple | as
 
 def _names_in_pattern(pattern: ast.pattern) -> list[ast.expr]:
     """Return the names and attributes with which a pattern compares: those of values and of classes."""
-    values = [n.value for n in ast.walk(pattern) if isinstance(n, ast.MatchValue) and isinstance(n.value, ast.Attribute)]
+    values = [
+        n.value for n in ast.walk(pattern) if isinstance(n, ast.MatchValue) and isinstance(n.value, ast.Attribute)
+    ]
     return [*values, *[n.cls for n in ast.walk(pattern) if isinstance(n, ast.MatchClass)]]
 
 

@@ -52,7 +52,7 @@ from cyxla.numpy.calls.recompilation import (
     Specialisations,
     UnsupportedArgument,
     VainTraces,
-    crowded_elements,
+    elements_of_long_lists,
     warn_recompilation,
 )
 from cyxla.numpy.calls.shared_memory import SameArrays, run_on_copy
@@ -158,6 +158,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         self._warned: set[str] = set()
         self._has_warned_of_misses = False
         self._any_size = AnySizePrograms(sizes)
+        self._has_stopped = False  # if no further signature is compiled
         self._vain = VainTraces()
         self._same_arrays = SameArrays()
         self._specialisations = Specialisations(self._static.has, _line_of(function))
@@ -183,6 +184,8 @@ class Jitted(Dispatcher, Generic[P, R]):
             return self(Receiver(args[0]), *args[1 : len(args) - len(kwnames)], **keywords)
         if current() is not None:
             return self._inline(args, kwnames)
+        if self._has_stopped and self._may_run_plainly():
+            return self._call_function(args, kwnames)
         binding = self._binding(len(args) - len(kwnames), kwnames)
         if binding.changeable:  # which later calls see changed
             given = len(args) - len(kwnames)
@@ -302,22 +305,26 @@ class Jitted(Dispatcher, Generic[P, R]):
     def _becomes_static(self, call: Call, needed: Any) -> bool:
         """Make the numbers static that determine a value which Python needs; return False if that is impossible.
 
-        If a function needs the values of many elements of a list, none of them stays static.
+        Elements of long lists do not, and if a function needs one, none of them stays static.
         """
         if not isinstance(needed, NeededValue):
             return False
         names = call.names_of(needed)
         if (needed.inputs and not names) or not (names or needed.outside - self._needed_outside):
             return False
-        crowded = crowded_elements(self._needed | names)
         with self._lock:
-            self._needed = (self._needed | names) - crowded
+            data = elements_of_long_lists(self._needed | names, call.names)
+            if data & names:
+                self._needed -= data
+                return False
+            self._needed |= names
             self._needed_outside |= needed.outside
-        return not crowded
+        return True
 
     def _plain_entry(self, call: Call, error: OpError) -> PlainEntry:
         """Return the entry of a signature that cannot be compiled."""
         self._fall_back(error)
+        self._vain.add_refusal(error)
         entry = PlainEntry(error, self._direct_function(call))
         self.programs.add(call, entry, self)
         self._warn_of_misses()
@@ -363,6 +370,7 @@ class Jitted(Dispatcher, Generic[P, R]):
             return entry
         reason = self._reason_to_stop(call) if self._may_run_plainly() else None
         if reason is not None:
+            self._has_stopped = True
             raise UnsupportedArgument(reason)
         with self._vain.timing():
             return self._made_entry(call)
@@ -632,6 +640,7 @@ class Jitted(Dispatcher, Generic[P, R]):
             self._missing.clear()
             self._specialisations.clear()
             self._vain = VainTraces()
+            self._has_stopped = False
             self.forget()
 
     def __repr__(self) -> str:

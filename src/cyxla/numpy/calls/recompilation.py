@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from time import thread_time
 from typing import Any, Final
@@ -16,21 +17,23 @@ from cyxla.numpy.tracing.trace import warn_user
 
 WARN_AFTER: Final = 8  # number of compilations after which to warn
 MOST_SPECIALISATIONS: Final = 64
-MOST_STATIC_ELEMENTS: Final = 16  # of a list, as for a shape; others are data
+MOST_STATIC_ELEMENTS: Final = 32  # of a list, such as a shape; longer ones are data
+MOST_REFUSALS: Final = 16  # signatures that are refused for the same line
+_ELEMENT: Final = re.compile(r"(.*?)\[\d+\]")
 MOST_SECONDS: Final = 20.0  # of specialising, from `WARN_AFTER` specialisations on
 _STRUCTURE_HINT: Final = "pass containers of one structure"
 
 
-def crowded_elements(names: Collection[str]) -> frozenset[str]:
-    """Return the names among those of static values that are elements of one list, if they are too many."""
-    counts = Counter(_list_of(name) for name in names)
+def elements_of_long_lists(names: Iterable[str], of_call: Iterable[str]) -> frozenset[str]:
+    """Return those among some names that are elements of lists with many numbers, by all names of a call."""
+    counts = Counter(map(_list_of, of_call))
     return frozenset(name for name in names if _list_of(name) and counts[_list_of(name)] > MOST_STATIC_ELEMENTS)
 
 
 def _list_of(name: str) -> str:
-    """Return the name of the list that ``name[k]`` is an element of; an empty text for other names."""
-    owner, _, index = name.rpartition("[")
-    return owner if index[:-1].isdecimal() else ""
+    """Return the name of the outermost list that a value is in, such as `x` of ``x[0][2]``; an empty text for others."""
+    found = _ELEMENT.match(name)
+    return found[1] if found else ""
 
 
 class UnsupportedArgument(Exception):  # noqa: N818 - no error, but a reason to run the function as it is written
@@ -89,10 +92,11 @@ class Specialisations:
 
 
 class VainTraces:
-    """Processor time that traces of a function took which were given up."""
+    """Traces of a function that were given up: the processor time that they took, and their causes."""
 
     def __init__(self) -> None:
         self._seconds = 0.0
+        self._counts: Counter[str] = Counter()
         self._last: OpError | None = None
 
     @contextmanager
@@ -106,10 +110,15 @@ class VainTraces:
             self._last = error if isinstance(error, OpError) else TraceError(str(error))
             raise
 
+    def add_refusal(self, error: OpError) -> None:
+        """Count a signature that was refused for good."""
+        self._counts[error.where or error.message] += 1
+
     def reason(self) -> OpError | None:
-        """Return the reason of the last one, if they took longer than a function may be traced in vain."""
+        """Return the reason of the last one, if they took too long, or if many signatures were refused for one cause."""
         limit = config.get("TRACE_SECONDS")
-        return self._last if limit and self._seconds > limit else None
+        has_ended = (limit and self._seconds > limit) or max(self._counts.values(), default=0) >= MOST_REFUSALS
+        return self._last if has_ended else None
 
 
 def _changing_argument(calls: Sequence[Call]) -> tuple[str, list[Any]]:

@@ -177,15 +177,13 @@ class Jitted(Dispatcher, Generic[P, R]):
 
     def call_slowly(self, args: tuple[Any, ...], kwnames: tuple[str, ...], hash: int) -> Any:
         """Handle a call that C has not seen before, one inside another traced function, or one that runs plainly."""
-        if not self.is_internal and is_disabled():
+        if (not self.is_internal and is_disabled()) or self._runs_plainly():
             return self._call_function(args, kwnames)
         if self._takes_self and len(args) > len(kwnames) and is_receiver(args[0]):  # of a property, or Model.f(model)
             keywords = dict(zip(kwnames, args[len(args) - len(kwnames) :], strict=True))
             return self(Receiver(args[0]), *args[1 : len(args) - len(kwnames)], **keywords)
         if current() is not None:
             return self._inline(args, kwnames)
-        if self._has_stopped and self._may_run_plainly():
-            return self._call_function(args, kwnames)
         binding = self._binding(len(args) - len(kwnames), kwnames)
         if binding.changeable:  # which later calls see changed
             given = len(args) - len(kwnames)
@@ -209,6 +207,10 @@ class Jitted(Dispatcher, Generic[P, R]):
             read_arguments(binding, args, needed=self._needed), TraceError(text, where=user_line_of(failure))
         )
         return result
+
+    def _runs_plainly(self) -> bool:
+        """Return True if no further signature is compiled; inside of another function it is traced nevertheless."""
+        return self._has_stopped and current() is None and self._may_run_plainly()
 
     def _call_entry(
         self, call: Call, entry: AnyEntry, args: tuple[Any, ...], kwnames: tuple[str, ...], hash: int

@@ -31,7 +31,7 @@ def elements_of_long_lists(names: Iterable[str], of_call: Iterable[str]) -> froz
 
 
 def _list_of(name: str) -> str:
-    """Return the name of the outermost list that a value is in, such as `x` of ``x[0][2]``; an empty text for others."""
+    """Return the name of the outermost list that a value is in, such as `x` of ``x[0][2]``, or an empty text."""
     found = _ELEMENT.match(name)
     return found[1] if found else ""
 
@@ -115,7 +115,7 @@ class VainTraces:
         self._counts[error.where or error.message] += 1
 
     def reason(self) -> OpError | None:
-        """Return the reason of the last one, if they took too long, or if many signatures were refused for one cause."""
+        """Return the reason of the last one, if they took too long, or one cause has refused many signatures."""
         limit = config.get("TRACE_SECONDS")
         has_ended = (limit and self._seconds > limit) or max(self._counts.values(), default=0) >= MOST_REFUSALS
         return self._last if has_ended else None

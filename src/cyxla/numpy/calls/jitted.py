@@ -158,7 +158,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         self._warned: set[str] = set()
         self._has_warned_of_misses = False
         self._any_size = AnySizePrograms(sizes)
-        self._has_stopped = False  # if no further signature is compiled
+        self._has_stopped = False  # if no further signature is compiled; then calls have to be fast
         self._vain = VainTraces()
         self._same_arrays = SameArrays()
         self._specialisations = Specialisations(self._static.has, _line_of(function))
@@ -177,13 +177,20 @@ class Jitted(Dispatcher, Generic[P, R]):
 
     def call_slowly(self, args: tuple[Any, ...], kwnames: tuple[str, ...], hash: int) -> Any:
         """Handle a call that C has not seen before, one inside another traced function, or one that runs plainly."""
-        if (not self.is_internal and is_disabled()) or self._runs_plainly():
+        if self._has_stopped and current() is None:
+            is_simple = not kwnames and not self._takes_self
+            return self.function(*args) if is_simple else self._call_function(args, kwnames)  # type: ignore[call-arg]
+        if not self.is_internal and is_disabled():
             return self._call_function(args, kwnames)
         if self._takes_self and len(args) > len(kwnames) and is_receiver(args[0]):  # of a property, or Model.f(model)
             keywords = dict(zip(kwnames, args[len(args) - len(kwnames) :], strict=True))
             return self(Receiver(args[0]), *args[1 : len(args) - len(kwnames)], **keywords)
         if current() is not None:
             return self._inline(args, kwnames)
+        return self._call_anew(args, kwnames, hash)
+
+    def _call_anew(self, args: tuple[Any, ...], kwnames: tuple[str, ...], hash: int) -> Any:
+        """Handle a call that C has not seen before."""
         binding = self._binding(len(args) - len(kwnames), kwnames)
         if binding.changeable:  # which later calls see changed
             given = len(args) - len(kwnames)
@@ -207,10 +214,6 @@ class Jitted(Dispatcher, Generic[P, R]):
             read_arguments(binding, args, needed=self._needed), TraceError(text, where=user_line_of(failure))
         )
         return result
-
-    def _runs_plainly(self) -> bool:
-        """Return True if no further signature is compiled; inside of another function it is traced nevertheless."""
-        return self._has_stopped and current() is None and self._may_run_plainly()
 
     def _call_entry(
         self, call: Call, entry: AnyEntry, args: tuple[Any, ...], kwnames: tuple[str, ...], hash: int

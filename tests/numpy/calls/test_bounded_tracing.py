@@ -91,3 +91,11 @@ def test_signatures_are_not_refused_for_ever():
         results = [compiled(np.zeros(n)) for n in range(40)]
     assert results == [bytes(8 * n) for n in range(40)]
     assert compiled.cache_info().misses == MOST_REFUSALS
+
+
+def test_results_of_many_known_numbers():
+    def rows():
+        return [list(range(k, k + 400)) for k in range(200)]
+
+    with pytest.warns(FallbackWarning, match="a result has more than 50000 parts"):
+        assert cyxla.jit(rows)() == rows()

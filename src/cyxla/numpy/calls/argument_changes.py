@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import is_dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from cyxla.errors import UnimplementedError
 from cyxla.numpy.state.effects import DELETED, Effect, Outside, set_attribute, set_item
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.containers import Kind, Tree, field_names, kind_of
 from cyxla.records import dataclass
 
+MOST_PARTS: Final = 50_000  # of the containers that a function returns or changes
 Step = tuple[Callable[[Any, Any], Any], Any]  # function of a container and a key that returns the part, and the key
 
 
@@ -179,11 +181,14 @@ class Marking:
     ----------
     containers : ArgumentContainers
         Containers among the arguments.
+    from_outside : callable
+        Function that returns a mark of an object from outside, and None for other values.
     """
 
-    def __init__(self, containers: ArgumentContainers) -> None:
-        self._containers = containers
+    def __init__(self, containers: ArgumentContainers, from_outside: Callable[[Any], Any]) -> None:
+        self._containers, self._from_outside = containers, from_outside
         self._first: dict[int, tuple[int, ...]] = {}
+        self._count = 0
 
     def result(self, value: Any, steps: tuple[int, ...]) -> Any:
         """Return the result of the function, which is a part of the whole one."""
@@ -194,10 +199,11 @@ class Marking:
         return self._marked(value, steps, self._containers.as_part)
 
     def _marked(self, value: Any, steps: tuple[int, ...], from_arguments: Callable[[Any], Any]) -> Any:
-        found = from_arguments(value)
+        found = from_arguments(value) or self._from_outside(value)
         kind = kind_of(value)
         if found is not None or kind is None:
             return value if found is None else found
+        self._count_parts(kind.parts(value))
         if type(value) in (list, dict) or (is_dataclass(value) and not isinstance(value, type)):
             first = self._first.setdefault(id(value), steps)
             if first != steps:
@@ -206,6 +212,11 @@ class Marking:
         marked = [self._marked(part, (*steps, k), from_arguments) for k, part in enumerate(parts)]
         is_same = all(m is p for m, p in zip(marked, parts, strict=True))
         return value if is_same else kind.build(kind.key(value), marked)
+
+    def _count_parts(self, parts: Sequence[Any]) -> None:
+        self._count += len(parts)
+        if self._count > MOST_PARTS:
+            raise UnimplementedError(f"a result has more than {MOST_PARTS} parts", hint="return an array")
 
 
 def places_in(tree: Tree) -> Any:

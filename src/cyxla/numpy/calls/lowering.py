@@ -403,7 +403,8 @@ def _with_effects(
         raise UnimplementedError(f"{changes[0][0].text} is changed, which only calls of the function can do")
     if open_sizes is not None and effects:
         raise UnimplementedError("the function changes names, attributes or containers")
-    marking, values = Marking(containers), [value for _, value in effects]
+    marking = Marking(containers, (lambda value: None) if outside is None else outside.as_result)
+    values = [value for _, value in effects]
     if outside is not None:
         returned = marking.result(returned, (0,) if effects else ())
     values = [marking.new_value(value, (1 + k,)) for k, value in enumerate(values)]

@@ -115,6 +115,9 @@ What cannot be compiled runs as plain NumPy, with one `cyxla.errors.FallbackWarn
 line and the reason; `explain()` repeats it. With `fallback="error"`, or `CYXLA_FALLBACK=error`, the reason is raised
 instead. An error of tracing that the function itself catches counts as such a reason.
 
+Tracing comes to an end: a function runs plainly for new arguments once it was specialised for 64 numbers, texts or
+structures of containers, or once its traces have taken five seconds in vain (`CYXLA_TRACE_SECONDS`).
+
 ## Differences from NumPy
 
 | subject | NumPy | a compiled function |

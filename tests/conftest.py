@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 os.environ.setdefault("CYXLA_TRACEBACK", "full")
+os.environ.setdefault("CYXLA_TRACE_SECONDS", "60")  # on machines that are busy
 os.environ.setdefault("CYXLA_FALLBACK", "error")  # functions are to be compiled; test_fallback.py tests the fallback
 os.environ.setdefault("CYXLA_TIER", "native")  # also for first calls; test_tiers.py tests the other tiers
 

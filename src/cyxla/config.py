@@ -137,6 +137,11 @@ FLAGS: Final[Mapping[str, Flag]] = {
         "tier of traced functions: `auto` calls prebuilt kernels until native code is ready, `native` waits for native "
         "code, `kernels` compiles none where prebuilt kernels suffice",
     ),
+    "TRACE_SECONDS": Flag(
+        _seconds,
+        5.0,
+        "seconds of the processor that a function is traced in vain, or a call of it, before NumPy runs it; 0 for any",
+    ),
     "TRACEBACK": Flag(_traceback, "short", "`full` keeps the frames of this package in tracebacks of traced functions"),
     "VERIFY": Flag(_bool, False, "verify the module after every pass, and compiled shapes against declared ones"),
 }

@@ -147,7 +147,22 @@ def condition_that_counts_down(x):
     return n
 
 
+def return_without_a_value(x):
+    seen = []
+
+    def visit(k):
+        if k in seen:
+            return
+        if k < 4:
+            seen.append(k)
+
+    for k in (1, 1, 9, 2):
+        visit(k)
+    return [x[k] for k in seen], visit(9)
+
+
 COMPILED = [
+    return_without_a_value,
     target_after_break,
     target_after_break_or_else,
     targets_after_break,

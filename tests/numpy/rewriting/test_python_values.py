@@ -1,7 +1,9 @@
 """What Python's own functions and operators give for traced numbers: classes, attributes, methods, exact results."""
 
+import enum
 import math
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -10,6 +12,48 @@ import cyxla
 
 X = np.array([2.5, -1.25, 3.0])
 N = np.array([3, -4, 12])
+
+
+def _sum_of_popped(values):
+    total, values = 0.0, list(values)
+    while values:
+        total += values.pop()
+    return total, len(values)
+
+
+def _first_of_some(values):
+    assert values, "empty"
+    return values[0]
+
+
+class Mode(enum.Enum):
+    FAST = 1
+    SLOW = 2
+
+
+@dataclass
+class Point:
+    x: float
+    y: float
+
+
+def _by_mode(mode, x):
+    match mode:
+        case Mode.FAST:
+            return x * 2
+        case Mode.SLOW:
+            return x * 3
+
+
+def _by_class(point):
+    match point:
+        case Point(x=0):
+            return point.y
+        case Point(x, y) if x > 3:
+            return x * y
+        case Point():
+            return -point.y
+
 
 # function and arguments; the function is compiled
 COMPILED = {
@@ -64,6 +108,16 @@ COMPILED = {
     "power": (lambda x: (x**0.5, x**2, x**-1, 2.0**x), 2.0),
     "round": (lambda x: [round(x * k, 2) for k in range(1, 6)], 2.675),
     "round of scalars": (lambda x: (round(x[0]), round(x[1], 1), type(round(x[2])) is int), X),
+    "round of an int": (lambda n: [round(n - k, d) for k in (0, 1, 2) for d in (2, 0, -1, -2)], 1_237),
+    "round of ties": (lambda n: [round(n + k, -1) for k in (0, 10, 1, -1, -40, -2 * n)], 25),
+    "round of a bool": (lambda x: (round(x > 1, 2), round(x > 1)), 2.0),
+    "truth of lists": (lambda v: (1 if v else 2, not v, v and 4, (v or 5)[0], not (v[0],), bool([v[0]])), [0.0]),
+    "truth of a list of zeros": (lambda v: [1 if w else 2 for w in (v, [v[0]], (v[1],), v[2:])], [0, 0]),
+    "any of lists": (lambda x: (any([[x], []]), all([(x,), [x]]), all([[x], []]), any([[], x])), 0.0),
+    "filter by lists": (lambda v: [w[0] for w in (v, v[1:], v[2:]) if w], [0.0, 1.0]),
+    "while a list is left": (_sum_of_popped, [0.0, 2.0, 0.0]), "assertion of a list": (_first_of_some, [0.0]),
+    "patterns with attributes": (_by_mode, Mode.FAST, 2.0), "other value": (_by_mode, Mode.SLOW, 2.0),
+    "patterns with classes": (lambda x: [_by_class(p) for p in (Point(0, x), Point(4, x), Point(1, x))], 2.0),
     "round of halves": (lambda x: (round(x), round(-x), round(x, 0), round(x / 100, 2)), 2.5),
     "one element": (lambda x: bool(x), np.ones(1)),
 }  # fmt: skip

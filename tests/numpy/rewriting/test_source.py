@@ -3,6 +3,7 @@
 import ast
 import inspect
 import math
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -146,3 +147,49 @@ def test_a_function_that_calls_itself_sees_lists_from_outside():
     first, (second, _) = cyxla.jit(lambda x: calls_itself(holder.tree), platform="interpreter")(TABLE)
     np.testing.assert_array_equal(first, np.sin(TABLE))
     np.testing.assert_array_equal(second, np.sin(TABLE * 2))
+
+
+WITHOUT_SOURCE = """
+def class_of(x):
+    return type(x) is float
+
+def classes(x):
+    return isinstance(x, float), isinstance(x, int)
+
+def by_helper(x):
+    return class_of(x)
+
+def inner_function(x):
+    return [hasattr(v, "shape") for v in (x, x)]
+
+def rounded(x):
+    return round(x, 1)
+
+def is_function(x):
+    return callable(x)
+
+def with_default(x, seen=[]):
+    seen.append(x)
+    return len(seen)
+
+def made():
+    def counter(x):
+        counter.calls += 1
+        return x + counter.calls
+    counter.calls = 0
+    return counter
+"""
+
+
+@pytest.mark.parametrize(
+    "name", ["class_of", "classes", "by_helper", "inner_function", "rounded", "is_function", "with_default", "made"]
+)
+def test_code_without_source_is_not_compiled_if_that_shows(name):
+    results = []
+    for compile_ in (lambda f: f, lambda f: cyxla.jit(f, platform="interpreter", fallback="numpy")):
+        space = {}
+        exec(WITHOUT_SOURCE, space)
+        function = compile_(space[name]() if name == "made" else space[name])
+        with warnings.catch_warnings(action="ignore"):
+            results.append([function(2.25), function(2.25)])
+    assert repr(results[0]) == repr(results[1])

@@ -73,3 +73,71 @@ def test_results_and_errors_are_numpys(function):
         x = np.full(4, value)
         with warnings.catch_warnings(action="ignore"):
             assert _outcome(compiled, x, 2) == _outcome(function, x, 2)
+
+
+def greatest_sum(values):
+    best, total = float("-inf"), 0
+    for k in range(3):
+        total += values[k]
+        if total > best:
+            best = total
+    return best
+
+
+def last_of_range(n):
+    last = 0.5
+    for k in range(n):
+        last = k
+    return last
+
+
+def last_element(values):
+    last = 0.5
+    for k in range(len(values)):
+        last = values[k]
+    return last
+
+
+def sum_of_none_or_some(x, n):
+    total = 0
+    for k in range(x[n]):
+        total = total + x[0] * 0.5 + k
+    return total
+
+
+def sum_while(x, n):
+    total = 0
+    while x[n] > total:
+        total = total + 0.5
+    return total
+
+
+def place_of_least(values):
+    least, place = float("inf"), -1
+    for k in range(len(values)):
+        if values[k] < least:
+            least, place = values[k], k
+    return place, least
+
+
+LOOPS = {  # function, and arguments of its calls
+    "sum of ints": (greatest_sum, ([3, 1, 4],), ([-3, -1, -4],)), "sum of floats": (greatest_sum, ([1.5, 2.0, -3.0],)),
+    "range": (last_of_range, (30,), (0,)), "elements": (last_element, ([1] * 30,), ([2.5] * 30,)),
+    "iterations by an array": (sum_of_none_or_some, (np.array([4, 0, 3]), 2), (np.array([4, 0, 3]), 1)),
+    "while": (sum_while, (np.array([4, 0, 3]), 2), (np.array([4, 0, 3]), 1)),
+    "class of another variable": (place_of_least, ([3, 1, 4] * 10,), ([3.5, 1.5] * 15,)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_numbers_after_loops_have_pythons_class(name, backend):
+    function, *calls = LOOPS[name]
+    compiled = cyxla.jit(function, platform=backend, fallback="numpy")
+    with warnings.catch_warnings(action="ignore"):
+        for args in calls:
+            assert repr(compiled(*args)) == repr(function(*args))
+
+
+def test_classes_of_numbers_that_stay_inside_do_not_matter():
+    compiled = cyxla.jit(lambda values: place_of_least(values)[0], fallback="error")
+    assert compiled([3, 1, 4] * 10) == 1

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import cyxla
-from cyxla.errors import RecompileWarning, TraceError
+from cyxla.errors import FallbackWarning, RecompileWarning, TraceError
+from cyxla.numpy.calls.recompilation import MOST_SPECIALISATIONS
 
 X = np.arange(6.0)
 
@@ -47,6 +48,10 @@ CASES = {
     "shape of a function": (lambda x, n: np.fromfunction(lambda i, j: i * 3 + j, (n, 2)) + x[0], [2, 3]),
     "seed": (lambda x, n: np.random.default_rng(n).normal(size=3) + x[0], [2, 3]),
     "inside of a loop": (in_a_loop, [2, 3]),
+    "width": (lambda x, n: np.pad(x, int(n / 2), mode="reflect"), [2, 3, np.int64(4)]),
+    "widths": (lambda x, n: np.pad(x, ((n, n + 1),)), [0, 2]),
+    "counts": (lambda x, n: np.repeat(x, n), [2, 0, np.arange(6)]),
+    "inserted place": (lambda x, n: np.insert(x, n, x[0]), [2, 0, [1, 2]]),
     "inside of another function": (cyxla.jit(lambda x, n: np.zeros(n) + x[0], platform="interpreter"), [2, 3]),
     "least dtype": (lambda x, n: x.astype(np.min_scalar_type(n)), [3, 300, -1, 2.5, 1e300, np.uint16(7)]),
     "as a size and as a number": (lambda x, n: np.linspace(0, n, n), [3, 4]),
@@ -150,3 +155,41 @@ def test_shapes_that_are_written_are_refused():
 
     with pytest.raises(TraceError, match="used as an index or a size"):
         cyxla.jit(function, platform="interpreter")(np.array([2, 3]))
+
+
+def _binary_digits(n):
+    digits = []
+    while n > 1:
+        digits.append(n % 2)
+        n //= 2
+    return digits
+
+
+SPECIALISED = {  # function, arguments of the k-th call, what the warning names
+    "needed values": (_binary_digits, lambda k: (k,), "argument n"),
+    "great integers": (lambda n: n & (n - 1) == 0, lambda k: (2 ** (64 + k),), "argument n"),
+    "texts": (lambda text, x: (len(text), x + 1), lambda k: ("a" * k, 1.0), "argument text"),
+    "lengths of lists": (lambda values: values[-1] + 1, lambda k: ([1] * k,), "structure of its arguments"),
+}
+
+
+@pytest.mark.filterwarnings("ignore::cyxla.RecompileWarning")
+@pytest.mark.parametrize("name", SPECIALISED)
+def test_specialisation_comes_to_an_end(name):
+    function, arguments, subject = SPECIALISED[name]
+    compiled = cyxla.jit(function, platform="interpreter", fallback="numpy")
+    calls = [arguments(k) for k in range(1, MOST_SPECIALISATIONS + 4)]
+    with pytest.warns(FallbackWarning, match=f"(?s){subject} changes.*test_needed_values") as found:
+        results = [compiled(*args) for args in calls]
+    assert results == [function(*args) for args in calls]
+    assert len([w for w in found if w.category is FallbackWarning]) == 1
+    assert compiled.cache_info().misses <= MOST_SPECIALISATIONS
+
+
+@pytest.mark.filterwarnings("ignore::cyxla.RecompileWarning")
+def test_static_arguments_are_always_specialised_for():
+    compiled = cyxla.jit(lambda x, n: x[0] + np.zeros(n), static="n", platform="interpreter", fallback="numpy")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FallbackWarning)
+        for n in range(MOST_SPECIALISATIONS + 2):
+            np.testing.assert_array_equal(compiled(X, n), X[0] + np.zeros(n))

@@ -237,9 +237,9 @@ def _check_divisor(ufunc: np.ufunc, operands: Sequence[Any]) -> None:
     elif isinstance(operands[1], (int, float, complex)) and operands[1] != 0:
         return
     integers = all(_is_integer(value_of(as_traced(o))) for o in operands)
-    message, where = _DIVISIONS[ufunc][not integers], user_line()
+    message = _DIVISIONS[ufunc][not integers]
     zero = xla.eq(divisor, _like(divisor, 0))
-    _fail_if(zero, lambda number: ZeroDivisionError(f"{message}\n  at:   {where}"))
+    _fail_if(zero, lambda number: ZeroDivisionError(message))
 
 
 def _check_overflow(ufunc: np.ufunc, operands: Sequence[Any], result: XlaOp) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -151,8 +152,9 @@ class _Position(NamedTuple):
 
 
 def binding_of(
-    name: str, signature: inspect.Signature | None, static: StaticNames, nargs: int, kwnames: Sequence[str]
-) -> Binding:
+    name: str, function: Callable[..., Any], signature: inspect.Signature | None, static: StaticNames, nargs: int,
+    kwnames: Sequence[str],
+) -> Binding:  # fmt: skip
     """Bind a call with this number of positional arguments and these keywords.
 
     Raises
@@ -171,10 +173,21 @@ def binding_of(
     try:
         bound = signature.bind(*tokens, **named)
     except TypeError as error:
+        _raise_error_of_call(function, tokens, named)
         raise TypeError(f"{name}() {error}") from None
     bound.apply_defaults()
     made = tuple(_arguments(signature, bound.arguments, static))
     return Binding(made, out, nargs + len(kwnames), _changeable(signature, made))
+
+
+def _raise_error_of_call(function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]) -> None:
+    """Raise Python's own error of a call that a function does not accept; return if another function may accept it."""
+    if type(function) is not FunctionType or hasattr(function, "__wrapped__") or hasattr(function, "__signature__"):
+        return
+    try:
+        function(*args, **keywords)
+    except TypeError as error:
+        raise error.with_traceback(None) from None
 
 
 def _changeable(signature: inspect.Signature, arguments: Sequence[Argument]) -> dict[str, Any]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import is_dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from cyxla.numpy.state.effects import DELETED, Deleted, Outside, set_attribute, set_item
+from cyxla.errors import UnimplementedError
+from cyxla.numpy.state.effects import DELETED, Effect, Outside, set_attribute, set_item
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
-from cyxla.numpy.tracing.containers import kind_of
+from cyxla.numpy.tracing.containers import Kind, Tree, field_names, kind_of
 from cyxla.records import dataclass
 
+MOST_PARTS: Final = 50_000  # of the containers that a function returns or changes
 Step = tuple[Callable[[Any, Any], Any], Any]  # function of a container and a key that returns the part, and the key
 
 
@@ -57,10 +59,6 @@ class ArgumentChange:
     key: Any
     text: str
 
-    def apply_to(self, passed: Sequence[Any], value: Any) -> None:
-        """Make the change in a call with a computed value."""
-        self.change(self.place.find(passed), self.key, _with_containers(value, passed))
-
 
 class _Copied(NamedTuple):
     """Container that a function got, with its first contents."""
@@ -82,10 +80,12 @@ class ArgumentContainers:
 
     def __init__(self, arguments: Sequence[tuple[str, int | None, Any]]) -> None:
         self._copied: list[_Copied] = []
+        self._tuples: list[_Copied] = []
         for name, source, value in arguments:
             if source is not None:
                 self._add(value, name, Place(source, ()))
         self._places = {id(c.value): c.place for c in self._copied}
+        self._places_with_tuples = self._places | {id(c.value): c.place for c in self._tuples}
 
     def _add(self, value: Any, text: str, place: Place) -> None:
         if kind_of(value) is None or isinstance(value, SizedArray):
@@ -93,8 +93,8 @@ class ArgumentContainers:
         if not isinstance(value, _CONTAINERS) and not is_dataclass(value):
             return
         contents = dict(_contents(value))
-        if not isinstance(value, tuple):
-            self._copied.append(_Copied(value, text, place, contents))
+        copied = self._tuples if isinstance(value, tuple) else self._copied
+        copied.append(_Copied(value, text, place, contents))
         get = getattr if is_dataclass(value) else _item
         for key, part in contents.items():
             step = f".{key}" if get is getattr else f"[{key!r}]"
@@ -105,8 +105,13 @@ class ArgumentContainers:
         return [change for copied in self._copied for change in _changes(copied)]
 
     def as_result(self, value: Any) -> Any:
-        """Return a container of the arguments as a part of a changed one; None for other values."""
+        """Return a list, dict or dataclass of the arguments as a part of a result; None for other values."""
         place = self._places.get(id(value))
+        return None if place is None else Outside(place)
+
+    def as_part(self, value: Any) -> Any:
+        """Return a container of the arguments, or a tuple of them, as a part of a changed one."""
+        place = self._places_with_tuples.get(id(value))
         return None if place is None else Outside(place)
 
 
@@ -149,12 +154,136 @@ def _replace_elements(owner: Any, key: Any, value: list[Any]) -> None:
     owner[:] = value
 
 
-def _with_containers(value: Any, passed: Sequence[Any]) -> Any:
-    """Replace the places of containers in a new value by the containers."""
-    if isinstance(value, Place):
-        return value.find(passed)
-    if value is Deleted:
+class Earlier(NamedTuple):
+    """Place of a container in the whole result of a call, where it occurs first.
+
+    Attributes
+    ----------
+    steps : tuple of int
+        Numbers of the parts that lead to it.
+    """
+
+    steps: tuple[int, ...]
+
+    def find(self, whole: Any) -> Any:
+        """Return the container."""
+        for k in self.steps:
+            kind = kind_of(whole)
+            assert kind is not None
+            whole = kind.parts(whole)[k]
+        return whole
+
+
+class Marking:
+    """Replacement of containers in results: of those among the arguments, and of those that occur again.
+
+    Parameters
+    ----------
+    containers : ArgumentContainers
+        Containers among the arguments.
+    from_outside : callable
+        Function that returns a mark of an object from outside, and None for other values.
+    """
+
+    def __init__(self, containers: ArgumentContainers, from_outside: Callable[[Any], Any]) -> None:
+        self._containers, self._from_outside = containers, from_outside
+        self._first: dict[int, tuple[int, ...]] = {}
+        self._count = 0
+
+    def result(self, value: Any, steps: tuple[int, ...]) -> Any:
+        """Return the result of the function, which is a part of the whole one."""
+        return self._marked(value, steps, self._containers.as_result)
+
+    def new_value(self, value: Any, steps: tuple[int, ...]) -> Any:
+        """Return the new value of a changed object."""
+        return self._marked(value, steps, self._containers.as_part)
+
+    def _marked(self, value: Any, steps: tuple[int, ...], from_arguments: Callable[[Any], Any]) -> Any:
+        found = from_arguments(value) or self._from_outside(value)
+        kind = kind_of(value)
+        if found is not None or kind is None:
+            return value if found is None else found
+        self._count_parts(kind.parts(value))
+        if type(value) in (list, dict) or (is_dataclass(value) and not isinstance(value, type)):
+            first = self._first.setdefault(id(value), steps)
+            if first != steps:
+                return Outside(Earlier(first))
+        parts = kind.parts(value)
+        marked = [self._marked(part, (*steps, k), from_arguments) for k, part in enumerate(parts)]
+        is_same = all(m is p for m, p in zip(marked, parts, strict=True))
+        return value if is_same else kind.build(kind.key(value), marked)
+
+    def _count_parts(self, parts: Sequence[Any]) -> None:
+        self._count += len(parts)
+        if self._count > MOST_PARTS:
+            raise UnimplementedError(f"a result has more than {MOST_PARTS} parts", hint="return an array")
+
+
+def places_in(tree: Tree) -> Any:
+    """Return the places in the structure of a result: one, or those of its parts by number; None without any."""
+    if isinstance(tree.key, (Place, Earlier)):
+        return tree.key
+    found = {k: places for k, child in enumerate(tree.children) if (places := places_in(child)) is not None}
+    return found or None
+
+
+def has_arguments(places: Any) -> bool:
+    """Return True if there is a container of the arguments among the places in a result."""
+    return isinstance(places, Place) or (isinstance(places, dict) and any(map(has_arguments, places.values())))
+
+
+def with_containers(whole: Any, places: Any, passed: Sequence[Any]) -> Any:
+    """Return the result of a call with containers in their places."""
+
+    def replaced(value: Any, places: Any) -> Any:
+        if isinstance(places, Place):
+            return places.find(passed)
+        if isinstance(places, Earlier):
+            return places.find(whole)
+        kind = kind_of(value)
+        assert kind is not None
+        parts = kind.parts(value)
+        new = {k: replaced(parts[k], inner) for k, inner in places.items()}
+        return _with_parts(value, kind, new)
+
+    return whole if places is None else replaced(whole, places)
+
+
+def _with_parts(value: Any, kind: Kind, new: dict[int, Any]) -> Any:
+    """Put new parts into a container; return another one if it cannot be changed."""
+    if isinstance(value, (list, dict)):
+        keys = list(value) if isinstance(value, dict) else range(len(value))
+        for k, part in new.items():
+            value[keys[k]] = part
         return value
-    if type(value) in (list, tuple):
-        return type(value)([_with_containers(v, passed) for v in value])
-    return {k: _with_containers(v, passed) for k, v in value.items()} if type(value) is dict else value
+    if is_dataclass(value):
+        for k, part in new.items():
+            object.__setattr__(value, field_names(value)[k], part)
+        return value
+    return kind.build(kind.key(value), [new.get(k, part) for k, part in enumerate(kind.parts(value))])
+
+
+def apply_all(effects: Sequence[Effect | ArgumentChange], values: Sequence[Any], passed: Sequence[Any]) -> None:
+    """Make all changes; containers are found first, where the function has found them."""
+    owners = [e.place.find(passed) if isinstance(e, ArgumentChange) else None for e in effects]
+    for effect, owner, value in zip(effects, owners, values, strict=True):
+        if isinstance(effect, ArgumentChange):
+            effect.change(owner, effect.key, value)
+        else:
+            effect.apply(value)
+
+
+def shares_containers(passed: Sequence[Any]) -> bool:
+    """Return True if a list, dict or dataclass occurs twice among the values passed to a call."""
+    seen: set[int] = set()
+    return any(_has_seen(value, seen) for value in passed)
+
+
+def _has_seen(value: Any, seen: set[int]) -> bool:
+    if kind_of(value) is None or not (isinstance(value, _CONTAINERS) or is_dataclass(value)):
+        return False
+    if not isinstance(value, tuple):
+        if id(value) in seen:
+            return True
+        seen.add(id(value))
+    return any(_has_seen(part, seen) for _, part in _contents(value))

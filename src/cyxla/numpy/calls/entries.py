@@ -12,7 +12,7 @@ import numpy as np
 from cyxla._native.dispatch import CaughtError, Compiled, Dispatcher, build, drop_zero_imaginary, with_layout
 from cyxla._native.launch import Program
 from cyxla.errors import DeadlineExceededError, InvalidArgumentError, OpError
-from cyxla.numpy.calls.argument_changes import ArgumentChange
+from cyxla.numpy.calls.argument_changes import ArgumentChange, apply_all, has_arguments, with_containers
 from cyxla.numpy.calls.lowering import NO_GUARDS, Lowered
 from cyxla.numpy.state.guards import Guards
 from cyxla.numpy.tracing import containers
@@ -63,7 +63,7 @@ class Entry(Compiled):
         layouts = None if all(layout == ROW_MAJOR_RESULT for layout in lowered.layouts) else lowered.layouts
         super().__init__(
             executable, build_plan(lowered.tree), lowered.fails, bytes(lowered.rank0), input_axes, layouts,
-            lowered.spectra or None, lowered.writes, bool(lowered.effects),
+            lowered.spectra or None, lowered.writes, bool(lowered.effects or lowered.places),
         )  # fmt: skip
         self.lowered = lowered
         self.seconds = seconds
@@ -154,22 +154,26 @@ class Entry(Compiled):
         return self.lowered.guards
 
     @property
-    def changes_arguments(self) -> bool:
-        """True if the function changes containers among its arguments, so that `finish_call` must follow each run."""
+    def takes_containers(self) -> bool:
+        """True if the function changes or returns containers of its arguments, so that `finish_call` follows a run."""
+        return has_arguments(self.lowered.places) or self.changes_containers
+
+    @property
+    def changes_containers(self) -> bool:
+        """True if the function changes containers of its arguments."""
         return any(isinstance(effect, ArgumentChange) for effect in self.lowered.effects)
 
-    def finish(self, result: tuple[Any, ...]) -> Any:
+    def finish(self, result: Any) -> Any:
         """Change the objects from outside, and return the function's own result."""
-        return result if self.changes_arguments else self.finish_call(result, ())
+        return result if self.takes_containers else self.finish_call(result, ())
 
-    def finish_call(self, result: tuple[Any, ...], passed: Sequence[Any]) -> Any:
-        """Change the containers among the values passed as well."""
+    def finish_call(self, result: Any, passed: Sequence[Any]) -> Any:
+        """Change the containers among the values passed as well, and return them where the function does."""
+        result = with_containers(result, self.lowered.places, passed)
+        if not self.lowered.effects:
+            return result
         value, *new_values = result
-        for effect, new in zip(self.lowered.effects, new_values, strict=True):
-            if isinstance(effect, ArgumentChange):
-                effect.apply_to(passed, new)
-            else:
-                effect.apply(new)
+        apply_all(self.lowered.effects, new_values, passed)
         return value
 
     def fail(self, code: int, number: int) -> None:

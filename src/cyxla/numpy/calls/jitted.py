@@ -40,17 +40,26 @@ from cyxla.numpy.array_methods import methods as _methods
 from cyxla.numpy.array_methods import protocols as _protocols
 from cyxla.numpy.calls.any_size import MODES, MOST_BYTES, AnySizePrograms, SizedEntry
 from cyxla.numpy.calls.argument_binding import OUT, Binding, StaticNames, binding_of
+from cyxla.numpy.calls.argument_changes import shares_containers
 from cyxla.numpy.calls.disabling import disable_jit, is_disabled, needs_python
 from cyxla.numpy.calls.entries import Entry, PlainEntry, Source, TracedExecutable
 from cyxla.numpy.calls.jit_options import OPTIONS_OF_OTHERS, JitOptions
 from cyxla.numpy.calls.lowering import BOUNDS, Environment, Lowered, OpenSizes, lower
 from cyxla.numpy.calls.program_cache import CacheInfo, ProgramCache
 from cyxla.numpy.calls.receivers import inlined_argument, is_receiver, receiver_of, receiver_value
-from cyxla.numpy.calls.recompilation import WARN_AFTER, warn_recompilation
+from cyxla.numpy.calls.recompilation import (
+    WARN_AFTER,
+    Specialisations,
+    UnsupportedArgument,
+    VainTraces,
+    elements_of_long_lists,
+    warn_recompilation,
+)
 from cyxla.numpy.calls.shared_memory import SameArrays, run_on_copy
 from cyxla.numpy.calls.signatures import Call, read_arguments
 from cyxla.numpy.calls.stages import LoweredModule
 from cyxla.numpy.rewriting.functions import rewritten
+from cyxla.numpy.rewriting.loops.unrolling import count_call
 from cyxla.numpy.rewriting.methods import methods_rewritten
 from cyxla.numpy.rewriting.syntax.scopes import package_of
 from cyxla.numpy.state.snapshot import changing_nothing
@@ -110,20 +119,6 @@ def _share_memory(one: Any, other: Any) -> bool:
 dispatch.install(needs_python, static_key, trim_traceback, _share_memory)
 
 
-class UnsupportedArgument(Exception):  # noqa: N818 - no error, but a reason to run the function as it is written
-    """An argument that no program can take.
-
-    Parameters
-    ----------
-    error : OpError
-        Error that names it.
-    """
-
-    def __init__(self, error: OpError) -> None:
-        super().__init__(error)
-        self.error = error
-
-
 class Jitted(Dispatcher, Generic[P, R]):
     """Function that is traced and compiled once for each signature of its arguments; see `cyxla.jit`."""
 
@@ -163,7 +158,10 @@ class Jitted(Dispatcher, Generic[P, R]):
         self._warned: set[str] = set()
         self._has_warned_of_misses = False
         self._any_size = AnySizePrograms(sizes)
+        self._has_stopped = False  # if no further signature is compiled; then calls have to be fast
+        self._vain = VainTraces()
         self._same_arrays = SameArrays()
+        self._specialisations = Specialisations(self._static.has, _line_of(function))
         self._missing: list[OpError] = []  # what this machine lacks, for each signature that it cannot compile
         update_wrapper(self, function)
 
@@ -179,6 +177,9 @@ class Jitted(Dispatcher, Generic[P, R]):
 
     def call_slowly(self, args: tuple[Any, ...], kwnames: tuple[str, ...], hash: int) -> Any:
         """Handle a call that C has not seen before, one inside another traced function, or one that runs plainly."""
+        if self._has_stopped and current() is None:
+            is_simple = not kwnames and not self._takes_self
+            return self.function(*args) if is_simple else self._call_function(args, kwnames)  # type: ignore[call-arg]
         if not self.is_internal and is_disabled():
             return self._call_function(args, kwnames)
         if self._takes_self and len(args) > len(kwnames) and is_receiver(args[0]):  # of a property, or Model.f(model)
@@ -186,6 +187,10 @@ class Jitted(Dispatcher, Generic[P, R]):
             return self(Receiver(args[0]), *args[1 : len(args) - len(kwnames)], **keywords)
         if current() is not None:
             return self._inline(args, kwnames)
+        return self._call_anew(args, kwnames, hash)
+
+    def _call_anew(self, args: tuple[Any, ...], kwnames: tuple[str, ...], hash: int) -> Any:
+        """Handle a call that C has not seen before."""
         binding = self._binding(len(args) - len(kwnames), kwnames)
         if binding.changeable:  # which later calls see changed
             given = len(args) - len(kwnames)
@@ -215,12 +220,15 @@ class Jitted(Dispatcher, Generic[P, R]):
     ) -> Any:
         """Call the program of a call, or the function itself in its place."""
         binding = call.binding
-        changes_arguments = isinstance(entry, Entry) and entry.changes_arguments
-        if call.fast_path and not changes_arguments:
+        takes_containers = isinstance(entry, Entry) and entry.takes_containers
+        if call.fast_path and not takes_containers:
             nodes, inputs = call.passed_nodes(), len(call.leaves)
             self.add_signature(hash, entry.guards.signature(entry, len(args) - len(kwnames), kwnames, nodes, inputs))
         if entry.plain:
             return self.call_plainly(entry, args, kwnames)
+        if isinstance(entry, Entry) and entry.changes_containers and shares_containers(args):
+            self._fall_back(InvalidArgumentError(f"{self.name} gets a list or dict twice", hint="pass copies of it"))
+            return self._call_function(args, kwnames)
         leaves = [*call.leaves, *(entry.guards.fetch(args) or ())]
         if entry.writes and not entry.check_writes(leaves):
             return self.call_plainly(entry, args, kwnames)
@@ -228,7 +236,7 @@ class Jitted(Dispatcher, Generic[P, R]):
             result = entry(leaves, None if binding.out is None else args[binding.out])
         except CaughtError as failure:
             return self.call_after_failure(failure.error, args, kwnames)
-        return entry.finish_call(result, args) if isinstance(entry, Entry) and changes_arguments else result
+        return entry.finish_call(result, args) if isinstance(entry, Entry) and takes_containers else result
 
     def call_plainly(self, compiled: Compiled, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
         """Call the function itself: always, or where a program would write to arrays that it must not write."""
@@ -288,7 +296,10 @@ class Jitted(Dispatcher, Generic[P, R]):
             try:
                 return call, self._entry(call)
             except (DTypeError, TraceError, UnimplementedError) as error:
+                needed = self._needed
                 if not self._becomes_static(call, getattr(error, "needed", None)):
+                    if self._needed is not needed:
+                        call = read_arguments(binding, args, needed=self._needed)
                     return call, self._plain_entry(call, error)
                 refusal = error
             except ValueError as error:
@@ -297,13 +308,20 @@ class Jitted(Dispatcher, Generic[P, R]):
                 return call, self._plain_entry(call, refusal)
 
     def _becomes_static(self, call: Call, needed: Any) -> bool:
-        """Make the numbers static that determine a value which Python needs; return False if that is impossible."""
+        """Make the numbers static that determine a value which Python needs; return False if that is impossible.
+
+        Elements of long lists do not, and if a function needs one, none of them stays static.
+        """
         if not isinstance(needed, NeededValue):
             return False
         names = call.names_of(needed)
         if (needed.inputs and not names) or not (names or needed.outside - self._needed_outside):
             return False
         with self._lock:
+            data = elements_of_long_lists(self._needed | names, call.names)
+            if data & names:
+                self._needed -= data
+                return False
             self._needed |= names
             self._needed_outside |= needed.outside
         return True
@@ -311,6 +329,7 @@ class Jitted(Dispatcher, Generic[P, R]):
     def _plain_entry(self, call: Call, error: OpError) -> PlainEntry:
         """Return the entry of a signature that cannot be compiled."""
         self._fall_back(error)
+        self._vain.add_refusal(error)
         entry = PlainEntry(error, self._direct_function(call))
         self.programs.add(call, entry, self)
         self._warn_of_misses()
@@ -330,7 +349,7 @@ class Jitted(Dispatcher, Generic[P, R]):
     def _binding(self, nargs: int, kwnames: tuple[str, ...]) -> Binding:
         binding = self._bindings.get((nargs, kwnames))
         if binding is None:
-            binding = binding_of(self.name, self._signature, self._static, nargs, kwnames)
+            binding = binding_of(self.name, self.function, self._signature, self._static, nargs, kwnames)
             self._bindings[nargs, kwnames] = binding
         return binding
 
@@ -340,6 +359,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         values = [a.default if a.source is None else args[a.source] for a in binding.arguments]
         arguments = [v if a.static else inlined_argument(v) for a, v in zip(binding.arguments, values, strict=True)]
         pairs = list(zip(binding.arguments, arguments, strict=True))
+        count_call(require_current())
         with require_current().program.bounds_mode(self.bounds):
             result = rewritten(self.function)(
                 *[v for a, v in pairs if not a.keyword], **{a.keyword: v for a, v in pairs if a.keyword}
@@ -353,12 +373,25 @@ class Jitted(Dispatcher, Generic[P, R]):
         if entry is not None:
             self._slow_hits += 1
             return entry
+        reason = self._reason_to_stop(call) if self._may_run_plainly() else None
+        if reason is not None:
+            self._has_stopped = True
+            raise UnsupportedArgument(reason)
+        with self._vain.timing():
+            return self._made_entry(call)
+
+    def _made_entry(self, call: Call) -> AnyEntry:
+        """Return a new program of a call, or a present one for any size."""
         if self._is_uncompiled():
             return self._exact_entry(call)
         found = self._any_size.find(call, self._compile_any_size) if call.binding.out is None else None
         if found is None:
             return self._exact_entry(call)
         return SizedEntry(*found, partial(self._replace, call.without_arrays()))
+
+    def _reason_to_stop(self, call: Call) -> OpError | None:
+        """Return the reason to compile the function for no further signature; None if there is none."""
+        return self._vain.reason() or self._specialisations.add(call, self.programs.seconds)
 
     def _replace(self, call: Call, sized: SizedEntry) -> tuple[Entry | PlainEntry, list[Any]]:
         """Return the exact program of a call for which one for any size fails, and use it from now on."""
@@ -610,6 +643,9 @@ class Jitted(Dispatcher, Generic[P, R]):
             self.programs.clear()
             self._any_size.clear()
             self._missing.clear()
+            self._specialisations.clear()
+            self._vain = VainTraces()
+            self._has_stopped = False
             self.forget()
 
     def __repr__(self) -> str:
@@ -714,6 +750,12 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
         return inspect.signature(function)
     except (TypeError, ValueError):
         return None
+
+
+def _line_of(function: Callable[..., Any]) -> str:
+    """Return file and line of a function's definition; an empty text without code."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
 
 
 def _arrays(values: Sequence[Any]) -> list[Any]:

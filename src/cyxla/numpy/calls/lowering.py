@@ -8,14 +8,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import compress
+from math import inf
+from time import perf_counter, thread_time
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from cyxla import config
 from cyxla._native.dispatch import Source
 from cyxla.errors import DTypeError, OpError, TraceError, UnimplementedError
 from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, Adapter
-from cyxla.numpy.calls.argument_changes import ArgumentChange, ArgumentContainers
+from cyxla.numpy.calls.argument_changes import ArgumentChange, ArgumentContainers, Marking, places_in
 from cyxla.numpy.calls.constant_results import constant_result
 from cyxla.numpy.calls.deferred_results import deferred_result
 from cyxla.numpy.rewriting.parts.python_state import traced_parts
@@ -183,6 +186,8 @@ class Lowered:
         Values from outside that the program depends on.
     writes_last : bool
         Whether one argument is written, once, nothing is computed after that, and no arrays but arguments are returned.
+    places : object
+        Places in the result, and in new values, of containers among the arguments; see `places_in`.
     """
 
     module: HloModule
@@ -197,6 +202,7 @@ class Lowered:
     effects: tuple[Effect | ArgumentChange, ...] = ()
     guards: Guards = NO_GUARDS
     writes_last: bool = False
+    places: Any = None
 
     @property
     def is_array(self) -> bool:
@@ -293,6 +299,8 @@ def _lower(
     """Trace a function; see `lower`."""
     outside = None if environment is None else environment.values(trace)
     trace.program.outside = outside
+    limit = config.get("TRACE_SECONDS") or inf
+    trace.program.end, trace.program.earliest_end = thread_time() + limit, perf_counter() + limit
     with tracing(trace):
         padded = _padded(leaves, open_sizes)
         arguments = [_argument(trace, leaf, path) for leaf, path in zip(padded, names, strict=True)]
@@ -338,6 +346,9 @@ def _lower(
     trace.program.outside = None  # it keeps objects alive
     spectra = real_if_zero(arrays) if keep_order else ()
     module = trace.module(root)
+    places = places_in(tree)
+    if places is not None and open_sizes is not None:
+        raise UnimplementedError("the function returns a container of its arguments")
     if trace.program.draws and failure is None:
         from cyxla.numpy.custom_calls.global_random import forget_state
 
@@ -345,7 +356,7 @@ def _lower(
     return Lowered(
         module, trace.program, tree, failure is not None, rank0, tuple(input_axes), tuple(layouts), spectra,
         writes, effects, NO_GUARDS if outside is None else outside.guards(),
-        writes_last and len(writes) == 1 and not effects and not arrays,
+        writes_last and len(writes) == 1 and not effects and not arrays and places is None, places,
     )  # fmt: skip
 
 
@@ -392,7 +403,11 @@ def _with_effects(
         raise UnimplementedError(f"{changes[0][0].text} is changed, which only calls of the function can do")
     if open_sizes is not None and effects:
         raise UnimplementedError("the function changes names, attributes or containers")
-    values = [_mark(value, {}, containers.as_result) for _, value in effects]
+    marking = Marking(containers, (lambda value: None) if outside is None else outside.as_result)
+    values = [value for _, value in effects]
+    if outside is not None:
+        returned = marking.result(returned, (0,) if effects else ())
+    values = [marking.new_value(value, (1 + k,)) for k, value in enumerate(values)]
     return (returned, *values) if effects else returned, tuple([effect for effect, _ in effects])
 
 

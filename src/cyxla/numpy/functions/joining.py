@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from cyxla.errors import ShapeError, UnimplementedError
+from cyxla.errors import ShapeError, TraceError
 from cyxla.numpy.functions.movement import (
     atleast_1d,
     atleast_2d,
@@ -26,6 +26,7 @@ from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_t
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.promotion import result_type
+from cyxla.numpy.tracing.user_program.needed_values import needed_numbers
 from cyxla.numpy.ufuncs.apply import broadcast_to as broadcast_op
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -374,13 +375,14 @@ def require_known(value: Any, name: str, description: str) -> np.ndarray[Any, An
 
     Raises
     ------
-    UnimplementedError
-        The numbers are traced.
+    TraceError
+        The numbers are traced; the arguments that determine them become static.
     """
     if is_traced(value):
-        raise UnimplementedError(
+        raise TraceError(
             f"{name}: the {description} are traced, but the size of the result depends on them",
             where=_trace.user_line(), hint="pass them as a static argument (static= of cyxla.jit)",
+            needed=needed_numbers(value),
         )  # fmt: skip
     return np.asarray(value)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from cyxla.errors import OutOfRangeError, UnimplementedError
+from cyxla.errors import OutOfRangeError, TraceError
 from cyxla.numpy.functions.joining import flatten_if_no_axis, normalize_positions, take_indices
 from cyxla.numpy.functions.movement import resolve_axis
 from cyxla.numpy.indexing.bounds import fail_where
@@ -19,6 +19,7 @@ from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_t
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.trace import require_current, user_line
+from cyxla.numpy.tracing.user_program.needed_values import NeededValue, inputs_of
 from cyxla.xla.hlo.builder import functions as xla
 
 _GREATEST_BOUND = 1 << 24  # greatest bound of a size that follows from the range of counts
@@ -65,9 +66,9 @@ def repeat_by_counts(data: TracedArray, size: TracedArray | None, repeats: Any, 
     op = convert(value_of(counts), np.dtype(np.int64))
     low, high = range_of(op)
     if high * n > _GREATEST_BOUND:
-        raise UnimplementedError(
+        raise TraceError(
             "repeat: the counts are traced, and the size of the result has no bound", where=user_line(),
-            hint=_COUNTS_HINT,
+            hint=_COUNTS_HINT, needed=NeededValue(inputs_of(value_of(counts)), is_index=True),
         )  # fmt: skip
     if low < 0 and counts.size:
         negative = xla.lt(op, xla.broadcast(require_current().constant(0, np.dtype(np.int64)), op.shape.dims))

@@ -16,8 +16,9 @@ from cyxla.errors import OpError, TraceError, UnimplementedError
 from cyxla.numpy.rewriting.known_branch import KnownBranch
 from cyxla.numpy.rewriting.known_conditions import is_static, needs_value
 from cyxla.numpy.rewriting.loops import iterables
+from cyxla.numpy.rewriting.loops.unrolling import count_call
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound
-from cyxla.numpy.rewriting.python_functions.choices import truth
+from cyxla.numpy.rewriting.python_functions.choices import condition, truth
 from cyxla.numpy.rewriting.python_functions.classes import SUBSTITUTES_IN_SCOPE
 from cyxla.numpy.rewriting.python_functions.impure import refuse_method
 from cyxla.numpy.rewriting.python_functions.lists_of_numbers import indexed
@@ -29,7 +30,7 @@ from cyxla.numpy.state.scope import Scope
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced, value_of
 from cyxla.numpy.tracing.hooks import hooks as tracing_hooks
-from cyxla.numpy.tracing.trace import depth, require_current, user_line
+from cyxla.numpy.tracing.trace import current, depth, require_current, user_line
 from cyxla.numpy.tracing.user_program.classes import class_of
 from cyxla.numpy.tracing.user_program.texts import TracedText
 
@@ -106,12 +107,12 @@ class Hooks:
     @staticmethod
     def branch(test: Any, names: Sequence[str]) -> KnownBranch | TracedBranch:
         """Begin an `if`."""
-        condition = _settled(test)
-        if not is_traced(condition):
-            return KnownBranch(bool(condition))
+        settled = _settled(test)
+        if not is_traced(settled):
+            return KnownBranch(bool(settled))
         from cyxla.numpy.rewriting.branches import TracedBranch
 
-        return TracedBranch(truth(condition), names)
+        return TracedBranch(truth(settled), names)
 
     @staticmethod
     def held(value: Any, may_end_early: bool = False) -> Any:
@@ -137,6 +138,7 @@ class Hooks:
     @staticmethod
     def fails(test: Any, message: Callable[[], Any]) -> bool:
         """Return True if an assertion fails; runs fail in which a traced one does."""
+        test = condition(test)
         if not is_traced(test):
             return not test
         text = message()
@@ -221,6 +223,7 @@ class Hooks:
     @staticmethod
     def not_(value: Any) -> Any:
         """Return ``not value``."""
+        value = condition(value)
         return truth(_np.logical_not(truth(value))) if is_traced(value) else not value
 
     @staticmethod
@@ -347,8 +350,10 @@ class Hooks:
         if is_generic(function):
             return self._generic_function(function)
         if isinstance(function, MethodType) and is_user_function(function.__func__, self._package):
+            count_call(current())
             return MethodType(self._rewrite(function.__func__), self._scope.read_attr(function, "__self__"))
         if is_user_function(function, self._package):
+            count_call(current())
             return self._rewrite(function)
         tracing_hooks.adopt_class(function if isinstance(function, type) else type(function))
         return function
@@ -376,6 +381,7 @@ def _unpacking(element: Callable[..., Any], count: int) -> Callable[[Any], Any]:
 
 def _settled(test: Any) -> Any:
     """Return a condition; those that integers of the call decide become known."""
+    test = condition(test)
     if is_traced(test) and isinstance(test, TracedArray) and is_static(test):
         needs_value(test)
     return test
@@ -390,12 +396,13 @@ def _chosen(test: Any, first: Callable[[], Any], second: Callable[[], Any]) -> A
 
 
 def _joined(first: Any, others: Sequence[Callable[[], Any]], stops_at: bool) -> Any:
-    value = _settled(first)
+    value = first
     for k, other in enumerate(others):
-        if not is_traced(value):
-            if bool(value) is stops_at:
+        settled = _settled(value)
+        if not is_traced(settled):
+            if bool(settled) is stops_at:
                 return value
-            value = _settled(other())
+            value = other()
             continue
         rest = others[k:]
 
@@ -405,7 +412,8 @@ def _joined(first: Any, others: Sequence[Callable[[], Any]], stops_at: bool) -> 
         def kept(value: Any = value) -> Any:
             return value
 
-        return _chosen(value, kept, remaining) if stops_at else _chosen(value, remaining, kept)
+        return _chosen(settled, kept, remaining) if stops_at else _chosen(settled, remaining, kept)
+    _settled(value)
     return value
 
 

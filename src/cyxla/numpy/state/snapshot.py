@@ -5,6 +5,7 @@ They are for functions whose source is not rewritten, so that nothing records th
 
 from __future__ import annotations
 
+import dis
 import inspect
 import types
 from collections import deque
@@ -23,6 +24,8 @@ MOST_OBJECTS: Final = 10_000
 _DEPTH: Final = 4  # containers and objects inside of each other
 _PLAIN: Final = (str, bytes, int, float, complex, type(None), type, types.ModuleType, np.generic, np.ufunc)
 _MISSING: Final = object()
+_OF_CLASSES: Final = frozenset(["callable", "hasattr", "isinstance", "round", "type"])  # traced numbers are of others
+_READS_OF_GLOBALS: Final = ("LOAD_GLOBAL", "LOAD_NAME")
 
 
 class _Saved(NamedTuple):
@@ -52,6 +55,11 @@ class Snapshot:
         Function.
     objects : sequence of (str, object)
         Objects among its arguments that it gets itself, with their names.
+
+    Raises
+    ------
+    TraceError
+        The function, or one that it may call, uses a built-in function that sees more of traced numbers than values.
     """
 
     def __init__(self, function: Callable[..., Any], objects: Sequence[tuple[str, Any]]) -> None:
@@ -76,6 +84,10 @@ class Snapshot:
         if code is None or id(function) in self._seen or depth > _DEPTH or is_internal(code.co_filename):
             return
         self._seen[id(function)] = function
+        _refuse_builtins(function)
+        self._save_dict(function.__name__, vars(function), attributes=True)
+        for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+            self._save(f"a default of {function.__name__}", value, depth)
         space = function.__globals__
         for name in dict.fromkeys(names_of(code)):
             if name in space:
@@ -220,6 +232,25 @@ def watching(snapshots: Mapping[Any, Snapshot]) -> Iterator[None]:
         raise
     for snapshot in snapshots.values():
         _refuse(snapshot.name, *snapshot.undo())
+
+
+def _refuse_builtins(function: Any) -> None:
+    """Refuse a function that uses a built-in function for which its source would have to be rewritten."""
+    for code in _codes_of(function.__code__):
+        for i in dis.get_instructions(code):
+            name = i.argval if i.opname in _READS_OF_GLOBALS else None
+            if name in _OF_CLASSES and name not in function.__globals__:
+                raise TraceError(
+                    f"{function.__name__} uses {name}, but its source is not known",
+                    where=f"{code.co_filename}:{code.co_firstlineno}", hint="define it in a file",
+                )  # fmt: skip
+
+
+def _codes_of(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes_of(constant)
 
 
 def names_of(code: types.CodeType) -> Iterator[str]:

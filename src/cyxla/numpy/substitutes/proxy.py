@@ -58,6 +58,7 @@ class Proxy:
         return isinstance(instance, self.__wrapped__)
 
     def __subclasscheck__(self, subclass: type) -> bool:
+        subclass = vars(subclass).get("__wrapped__", subclass) if issubclass(type(subclass), Proxy) else subclass
         return issubclass(subclass, self.__wrapped__)
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
+from math import inf
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -131,6 +132,12 @@ class Program:
         Number of draws of a few numbers.
     iterations : int
         Number of iterations of loops that Python has run while tracing.
+    end : float
+        Processor time of the thread at which tracing is given up.
+    earliest_end : float
+        Time of `perf_counter` before which that cannot be.
+    calls : int
+        Number of calls of functions of the user that Python has made while tracing.
     exact_classes : bool
         Whether numbers of one dtype may not differ in their class, such as `float` and ``np.float64``.
     keeps_known : bool
@@ -153,6 +160,9 @@ class Program:
     draws: bool = False
     small_draws: int = 0
     iterations: int = 0
+    end: float = inf
+    earliest_end: float = inf
+    calls: int = 0
     exact_classes: bool = False
     keeps_known: bool = False
     made_traced: bool = False

@@ -115,6 +115,9 @@ What cannot be compiled runs as plain NumPy, with one `cyxla.errors.FallbackWarn
 line and the reason; `explain()` repeats it. With `fallback="error"`, or `CYXLA_FALLBACK=error`, the reason is raised
 instead. An error of tracing that the function itself catches counts as such a reason.
 
+Tracing comes to an end: a function runs plainly for new arguments once it was specialised for 64 numbers, texts or
+structures of containers, or once its traces have taken five seconds in vain (`CYXLA_TRACE_SECONDS`).
+
 ## Differences from NumPy
 
 | subject | NumPy | a compiled function |
@@ -132,7 +135,7 @@ are new; `order=` counts, and results are read-only where NumPy's are |
 | memory order | that of the operands | the same, but row-major for integer array indexing, loops and branches |
 | `x[i]` of a 0-d array `i` | is a copy | shares memory, as with an int |
 | random numbers | of the generator's stream | of another stream, for a `Generator` that is an argument |
-| containers in results | may be those passed | are new |
+| containers in results | may be those passed | lists, dicts and dataclasses that were passed are, others are new |
 | `logging`, writes to files | in every run | once, while it is traced; `print(x)` prints in every run, after errors \
 that depend on values, too |
 | texts of values | `str(x)`, f-strings | printed, or messages of exceptions; else the plain function runs |

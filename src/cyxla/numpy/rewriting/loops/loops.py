@@ -26,7 +26,7 @@ from cyxla.numpy.rewriting.loops.stacks import Appends, roots_of
 from cyxla.numpy.rewriting.loops.unrolling import ITERATIONS_OF_A_PASS, Unrolling, count_iterations
 from cyxla.numpy.rewriting.parts.python_state import PythonState
 from cyxla.numpy.rewriting.parts.sharing import SharedArrayError
-from cyxla.numpy.rewriting.python_functions.choices import truth
+from cyxla.numpy.rewriting.python_functions.choices import condition, truth
 from cyxla.numpy.tracing.arrays.known_array import KnownArray
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, traced, value_of
@@ -498,6 +498,7 @@ class WhileLoop(Loop):
             self._tested = truth(value)
             self._failures_of_test = len(require_current().failures)
             return True
+        value = condition(value)
         if is_traced(value):
             if is_static(value):
                 needs_value(value)
@@ -584,7 +585,7 @@ def _emit_loop(
     """Emit a loop that runs while a value holds and no flag is set."""
     part, slots = recording.part, recording.slots
     body = _converted_body(recording, recording.results(), following, failures)
-    condition = part.body_with_failures([going], failures_of_test)
+    going_on = part.body_with_failures([going], failures_of_test)
     state_count, flag_count = 1 + len(slots), len(recording.flags)
     flags = recording.part.body_with_failures(recording.flags, [])
     constants = body.captures
@@ -597,7 +598,7 @@ def _emit_loop(
 
     def test(*values: XlaOp) -> list[XlaOp]:
         state, set_flags = split(values)
-        goes = inline(condition, state)[0]
+        goes = inline(going_on, state)[0]
         for flag in set_flags:
             goes = xla.and_(goes, xla.not_(flag))
         return [goes]

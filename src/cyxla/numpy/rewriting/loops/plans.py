@@ -68,6 +68,8 @@ class Plan:
         Types of variables that are not bound before the loop, or only read after it.
     maybe_unbound : set of int
         Variables that iterations may leave unbound.
+    doubtful : dict of (int, int) to bool
+        Numbers whose class depends on the iterations, by variable and leaf; False if it is only whether there are any.
     as_value, as_object : set of int
         Variables whose array is carried as a value, or stays the same array with another value.
     exchanged : dict of int to list
@@ -85,6 +87,7 @@ class Plan:
     ranks: dict[tuple[int, int], Rank0] = field(default_factory=dict)
     learned: dict[int, Learned] = field(default_factory=dict)
     maybe_unbound: set[int] = field(default_factory=set)
+    doubtful: dict[tuple[int, int], bool] = field(default_factory=dict)
     as_value: set[int] = field(default_factory=set)
     as_object: set[int] = field(default_factory=set)
     exchanged: dict[int, list[TracedArray]] = field(default_factory=dict)
@@ -104,7 +107,7 @@ class Plan:
         kinds = {key: (isinstance(kind, type), kind) for key, kind in self.kinds.items()}
         sets = [frozenset(s) for s in (self.maybe_unbound, self.as_value, self.as_object)]
         exchanged = {k: frozenset(map(id, arrays)) for k, arrays in self.exchanged.items()}
-        return len(self.learned), kinds, dict(self.ranks), sets, exchanged, frozenset(self.related)
+        return len(self.learned), kinds, dict(self.ranks), dict(self.doubtful), sets, exchanged, frozenset(self.related)
 
 
 class Peel(Exception):  # noqa: N818 - no error, but a decision

@@ -17,12 +17,13 @@ from cyxla.numpy.rewriting.parts.sharing import (
     share,
 )
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound, unbound_flag
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.arrays.traced_array import Doubt, TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.promotion import Kind, dtype_of, same_kind
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import require_current, resumed
-from cyxla.numpy.tracing.user_program.doubts import leave
+from cyxla.numpy.tracing.user_program.classes import class_of
+from cyxla.numpy.tracing.user_program.doubts import doubt_of, leave
 from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 from cyxla.records import dataclass
 from cyxla.types import ElementType, Shape
@@ -49,6 +50,8 @@ class Slot:
         Value after an iteration.
     before : TracedArray, optional
         Array that the variable has before the loop, which `init` is a value of.
+    doubt : Slot, optional
+        Part that tells whether a number has another class than the parameter; its own leaf is -3.
     """
 
     init: TracedArray
@@ -57,6 +60,7 @@ class Slot:
     leaf: int = -1
     op: XlaOp | None = None
     before: TracedArray | None = None
+    doubt: Slot | None = None
 
     @property
     def kind(self) -> Kind:
@@ -73,9 +77,15 @@ class Slot:
         """True for the part that tells whether a variable is unbound."""
         return self.leaf == _FLAG
 
+    @property
+    def is_value(self) -> bool:
+        """True for a value, or a part of one."""
+        return self.leaf not in (_FLAG, _DOUBT)
+
 
 _FLAG = -2
 _ITERATIONS = "the number of iterations"
+_DOUBT = -3
 
 
 class Recording:
@@ -208,8 +218,25 @@ class Recording:
     ) -> TracedArray:
         op = self.part.parameter(init.aval.static)
         parameter = self._with_flag(like(init, op, init.weak), k, is_unbound)
-        self.slots.append(Slot(init, parameter, k, j, before=before))
+        slot = Slot(init, parameter, k, j, before=before)
+        self.slots.append(slot)
+        if (k, j) in self.plan.doubtful:
+            slot.doubt = self._doubt(k, slot)
+            if self.plan.doubtful[k, j]:
+                parameter.doubt = Doubt(slot.doubt.parameter.op, is_numpy=False)
         return parameter
+
+    def _doubt(self, k: int, slot: Slot) -> Slot:
+        """Add the part of the state that tells whether a number has another class than the loop gives it."""
+        outer = self.part.trace.parent
+        assert outer is not None
+        arrays = _arrays(self.entry[k])
+        with resumed(outer):
+            found = doubt_of(arrays[slot.leaf], class_of(slot.parameter)) if slot.leaf < len(arrays) else None
+            init = as_traced(False, bool) if found is None else TracedArray(outer.capture(found.test))
+        made = Slot(init, TracedArray(self.part.parameter(init.aval.static)), k, _DOUBT)
+        self.slots.append(made)
+        return made
 
     def _with_flag(self, array: TracedArray, k: int, is_unbound: XlaOp | None) -> TracedArray:
         if is_unbound is None:
@@ -292,17 +319,20 @@ class Recording:
 
     def _carried(self, k: int, value: Any) -> None:
         """Note the value of a variable that is carried as a value."""
-        slots = [s for s in self.slots if s.variable == k and not s.is_flag]
+        slots = [s for s in self.slots if s.variable == k and s.is_value]
         leaves = Leaves(value) if not isinstance(value, Unbound) else None
         if leaves is None or not leaves.same_structure(self._builders[k]):
             self._peel_or_fail(k, "changes its structure")
             return
         for slot, array in zip(slots, leaves.arrays, strict=True):
             self._check_identity(k, slot, array)
+            before = self.plan.knowledge()
             self._check_kind(k, slot, array)
             self._check_rank0(k, slot, array)
             if array.doubt is not None and array.doubt.is_numpy:
                 leave(self.part.trace, array.doubt)
+            elif self.plan.knowledge() == before:
+                self._check_class(k, slot, array)
             slot.op = self.part.trace.capture(self._value(k, array))
             if is_shared_array(array):
                 self._note_exchange(k, possible_roots(array), array is slot.parameter)
@@ -352,6 +382,26 @@ class Recording:
             self.plan.ranks[k, slot.leaf] = after
         else:
             self._peel_or_fail(k, "is a number before an iteration and a 0-d array after it, or the other way round")
+
+    def _check_class(self, k: int, slot: Slot, array: TracedArray) -> None:
+        """Make it a part of the state whether a number has another class than the parameter, if that may be."""
+        if array.ndim or is_shared_array(slot.parameter):
+            return
+        doubt = doubt_of(array, class_of(slot.parameter))
+        doubt = None if doubt is None or doubt.is_numpy else doubt
+        if slot.doubt is not None:
+            no = self.part.trace.constant(False, np.dtype(bool))
+            slot.doubt.op = no if doubt is None else self.part.trace.capture(doubt.test)
+        if doubt is not None:
+            self.plan.doubtful[k, slot.leaf] = True
+        elif self.plan.may_skip and self._is_of_other_class(k, slot):
+            self.plan.doubtful.setdefault((k, slot.leaf), False)
+
+    def _is_of_other_class(self, k: int, slot: Slot) -> bool:
+        """Return True if a number before the loop has another class than the loop gives it."""
+        arrays = _arrays(self.entry[k])
+        doubt = doubt_of(arrays[slot.leaf], class_of(slot.parameter)) if slot.leaf < len(arrays) else None
+        return doubt is not None and not doubt.is_numpy
 
     def _bound_inside(self, k: int, value: Any) -> None:
         """Learn the type of a variable that iterations bind."""
@@ -424,15 +474,18 @@ class Recording:
         by_variable: dict[int, list[TracedArray]] = {}
         arrays = iter(self.plan.written)
         flags = {s.variable: op for s, op in zip(self.slots, results, strict=True) if s.is_flag}
+        by_slot = {id(s): op for s, op in zip(self.slots, results, strict=True)}
+        doubts = {id(s): Doubt(by_slot[id(s.doubt)], is_numpy=False) for s in self.slots if s.doubt is not None}
         for slot, op in zip(self.slots, results, strict=True):
             k = slot.variable
             if k < 0:
                 next(arrays).overwrite(op)
-            elif not slot.is_flag:
+            elif slot.is_value:
                 doubt = slot.init.doubt
                 if doubt is not None and doubt.is_numpy:
                     leave(require_current(), doubt)
                 array = self._with_flag(like(slot.parameter, op, _weak(slot.kind)), k, flags.get(k))
+                array.doubt = doubts.get(id(slot))
                 by_variable.setdefault(k, []).append(array)
         for k, parts in by_variable.items():
             values[k] = self._builders[k].build(parts)

@@ -1,11 +1,13 @@
-"""Loops that are unrolled: how many instructions they make, and a warning if these are many."""
+"""Work of Python while a function is traced: loops that are unrolled and calls, their bounds, and a warning."""
 
 from __future__ import annotations
 
 from collections import Counter
+from time import perf_counter, thread_time
 
+from cyxla import config
 from cyxla.errors import LongTraceWarning, TraceError
-from cyxla.numpy.tracing.trace import Trace, current, user_line, warn_user
+from cyxla.numpy.tracing.trace import Trace, current, plain_run, user_line, warn_user
 
 WARN_ABOVE = 200  # instructions that one line makes in an unrolled loop
 MOST = 8000  # instructions of an unrolled loop
@@ -13,6 +15,7 @@ SAMPLE = 8  # iterations of an unrolled loop before the number of its instructio
 ITERATIONS_OF_A_PASS = 50  # that take as long as a pass over the body of a loop of the program
 ITERATIONS_OF_A_BRANCH = 25
 MOST_ITERATIONS = 20_000  # of all loops that Python runs while tracing
+MOST_CALLS = 10_000  # of functions of the user while tracing
 
 
 def count_iterations(trace: Trace, count: int) -> None:
@@ -23,12 +26,47 @@ def count_iterations(trace: Trace, count: int) -> None:
     TraceError
         There are too many in the program.
     """
+    _require_time(trace)
     trace.program.iterations += count
     if trace.program.iterations > MOST_ITERATIONS:
         raise TraceError(
             f"loops that Python runs have made {MOST_ITERATIONS} iterations, or branches as much work",
             where=user_line(), hint="use loops over ranges and arrays, whose state is arrays and numbers",
         )  # fmt: skip
+
+
+def count_call(trace: Trace | None) -> None:
+    """Count a call of a function of the user.
+
+    Raises
+    ------
+    TraceError
+        There are too many in the program, as in a recursion that calls itself twice.
+    """
+    if trace is None:
+        return
+    _require_time(trace)
+    trace.program.calls += 1
+    if trace.program.calls > MOST_CALLS:
+        raise TraceError(
+            f"the function has made {MOST_CALLS} calls of functions, and goes on", where=user_line(),
+            hint="keep the results of calls that recur, or use loops",
+        )  # fmt: skip
+
+
+def _require_time(trace: Trace) -> None:
+    """Give up a program that has been traced for too long.
+
+    Raises
+    ------
+    PlainRunError
+        The time is over.
+    """
+    if perf_counter() > trace.program.earliest_end and thread_time() > trace.program.end:  # which is slow to read
+        raise plain_run(
+            f"the function has been traced for {config.get('TRACE_SECONDS'):g} s, and goes on",
+            "use functions of whole arrays, or loops over arrays without branches; CYXLA_TRACE_SECONDS sets the limit",
+        )
 
 
 class Unrolling:

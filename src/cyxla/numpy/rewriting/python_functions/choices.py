@@ -8,7 +8,7 @@ import numpy as np
 
 from cyxla.numpy.array_methods.python_numbers import kind_of
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, traced, value_of
+from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray, as_traced, traced, value_of
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.promotion import WEAK_DTYPES
 from cyxla.numpy.tracing.results.zero_dim import Rank0
@@ -20,6 +20,13 @@ _AMBIGUOUS = "The truth value of an array with more than one element is ambiguou
 _EMPTY = "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not empty."
 
 
+def condition(value: Any) -> Any:
+    """Return a bool or a traced number with the truth of a value: lists and tuples are true unless they are empty."""
+    if isinstance(value, LazyList):
+        return (value.length if isinstance(value, StackedList) else len(value)) > 0
+    return bool(value) if isinstance(value, (list, tuple)) else value
+
+
 def truth(value: Any) -> TracedArray:
     """Return the truth of a traced number.
 
@@ -28,7 +35,7 @@ def truth(value: Any) -> TracedArray:
     ValueError
         The value is an array of more than one element, or of none.
     """
-    array = as_traced(value.length > 0 if isinstance(value, StackedList) else value)
+    array = as_traced(condition(value))
     if array.size != 1:
         raise ValueError(_AMBIGUOUS if array.size else _EMPTY)
     return TracedArray(convert(xla.reshape(value_of(array), ()), np.dtype(bool)), rank0=Rank0.PYTHON)

@@ -1,4 +1,4 @@
-"""`round` of Python floats to decimal digits: to the nearest decimal of the exact value, unlike ``np.round``."""
+"""`round` of Python numbers to decimal digits: to the nearest decimal of the exact value, unlike ``np.round``."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
 _MOST_DIGITS: Final = 22  # of which powers of ten are exact floats
+_MOST_DIGITS_OF_INTEGERS: Final = 18  # of powers of ten that an int64 holds
 _WHOLE: Final = 2.0**53  # products from here on are too coarse for their decimals, which the value itself is nearest to
 _SPLIT: Final = 2.0**27 + 1  # splits a float into halves, whose products are exact
 _LARGEST: Final = 2.0**996  # beyond which that overflows
@@ -43,6 +44,21 @@ def rounded_decimal(value: TracedArray, digits: Any) -> TracedArray:
     is_large = xla.not_(xla.lt(xla.abs_(product), _number(_WHOLE)))  # or NaN
     rounded = _with_sign(xla.divide(nearest, scale), x)
     return traced(xla.select(is_large, x, rounded), float)
+
+
+def rounded_integer(value: TracedArray, digits: Any) -> Any:
+    """Return ``round(value, digits)`` of a Python int: itself, or the nearest multiple of a power of ten."""
+    count = 0 if digits is None else index(digits)
+    if count >= 0:
+        return value
+    if -count > _MOST_DIGITS_OF_INTEGERS:
+        raise TraceError(
+            f"round to {count} digits cannot be traced", where=user_line(), hint="divide by the power of ten"
+        )
+    unit = 10**-count
+    quotient, rest = divmod(value, unit)
+    is_tie = (2 * rest == unit) & (quotient % 2 == 1)
+    return (quotient + ((2 * rest > unit) | is_tie)) * unit
 
 
 def _number(value: float) -> XlaOp:

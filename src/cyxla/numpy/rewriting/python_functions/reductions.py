@@ -12,7 +12,7 @@ import numpy as np
 
 from cyxla.errors import TraceError
 from cyxla.numpy.array_methods.number_methods import to_python
-from cyxla.numpy.rewriting.python_functions.choices import select, truth
+from cyxla.numpy.rewriting.python_functions.choices import condition, select, truth
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced, value_of
 from cyxla.numpy.tracing.trace import require_current, user_line
@@ -68,11 +68,12 @@ def _quantified(original: Callable[[Any], bool], stops_at: bool) -> Callable[[An
                     f"{original.__name__} of values whose computation may fail, after one that may end it",
                     where=user_line(), hint="use a loop with break",
                 )  # fmt: skip
-            if not is_traced(value):
-                if bool(value) is stops_at:
+            tested = condition(value)
+            if not is_traced(tested):
+                if bool(tested) is stops_at:
                     return stops_at
                 continue
-            test = truth(value)
+            test = truth(tested)
             found = test if found is None else truth(getattr(_np, join)(found, test))
             checks = len(require_current().program.checks)
         return (not stops_at) if found is None else found

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.numpy.array_methods.python_numbers import kind_of, without_bool
 from cyxla.numpy.rewriting.loops.iterables import (
     TracedRange,
     backwards,
@@ -23,7 +24,7 @@ from cyxla.numpy.rewriting.loops.iterables import (
 )
 from cyxla.numpy.rewriting.python_functions import classes, impure, reductions, texts
 from cyxla.numpy.rewriting.python_functions.choices import truth
-from cyxla.numpy.rewriting.python_functions.decimals import rounded_decimal
+from cyxla.numpy.rewriting.python_functions.decimals import rounded_decimal, rounded_integer
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, traced, value_of
@@ -212,8 +213,10 @@ def _round(value: Any, *digits: Any, **keyword: Any) -> Any:
     if not _is_number(value) or not is_number(value):
         return round(value, *digits, **keyword)
     (count,) = (*digits, *keyword.values(), None)[:1]
+    if kind_of(value) in (bool, int):
+        return rounded_integer(without_bool(value), count)
     if value.dtype.kind != "f":
-        return value if count is None and value.weak is int else round(value, *digits, **keyword)
+        return round(value, *digits, **keyword)
     if count is None:
         return _int(_np.rint(value))
     return rounded_decimal(value, count) if value.weak is float else _np.round(value, count)

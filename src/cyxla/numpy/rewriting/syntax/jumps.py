@@ -59,7 +59,7 @@ def remove_jumps(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     last = body[-1]
     start = [
         build.assign(RETURNED, build.constant(False)),
-        build.assign(VALUE, build.hook("unbound", build.constant(""))),
+        build.assign(VALUE, build.hook("unbound", build.constant(VALUE))),
     ]
     flag = build.constant(True) if block.ends else build.name(RETURNED)
     end = ast.Return(build.hook("returned", flag, build.name(VALUE)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any, TypeGuard, cast
 
 from cyxla.numpy.rewriting.syntax import build
@@ -150,10 +151,19 @@ class Transformer(ExpressionTransformer):
         return build.located(made, node)
 
     def visit_Match(self, node: ast.Match) -> Any:
-        """Transform a match statement, whose patterns Python compares with known values."""
+        """Transform a match statement, whose patterns Python compares with known values.
+
+        Patterns stay as they are; the names and attributes in them are read before, as values from outside.
+        """
+        patterns = [case.pattern for case in node.cases]
+        reads = [ast.Expr(self.visit(deepcopy(e))) for pattern in patterns for e in _names_in_pattern(pattern)]
+        for case in node.cases:
+            case.pattern = ast.MatchAs()
         self.generic_visit(node)
+        for case, pattern in zip(node.cases, patterns, strict=True):
+            case.pattern = pattern
         node.subject = cast(ast.expr, build.located_expr(build.hook("matched", node.subject), node.subject))
-        return node
+        return [*build.located(reads, node), node]
 
     def _side(self, driver: str, statements: list[ast.stmt]) -> list[ast.stmt]:
         """Return the statements of a side, which runs may fail in; those that raise nothing stay as they are."""
@@ -422,6 +432,14 @@ def _has_as_many(target: ast.expr, value: ast.Tuple) -> TypeGuard[ast.Tuple | as
     if not isinstance(target, (ast.Tuple, ast.List)) or len(target.elts) != len(value.elts):
         return False
     return not any(isinstance(t, ast.Starred) for t in target.elts)
+
+
+def _names_in_pattern(pattern: ast.pattern) -> list[ast.expr]:
+    """Return the names and attributes with which a pattern compares: those of values and of classes."""
+    values = [
+        n.value for n in ast.walk(pattern) if isinstance(n, ast.MatchValue) and isinstance(n.value, ast.Attribute)
+    ]
+    return [*values, *[n.cls for n in ast.walk(pattern) if isinstance(n, ast.MatchClass)]]
 
 
 def _is_new_list(node: ast.expr) -> bool:

@@ -39,7 +39,7 @@ def note_doubt(result: TracedArray, test: XlaOp, first: Any, second: Any) -> Non
     if result.ndim:
         return
     kind, choices = class_of(result), (first, second)
-    doubts = [_doubt_of(v, kind) for v in choices]
+    doubts = [doubt_of(v, kind) for v in choices]
     known = [d for d in doubts if d is not None]
     if not known:
         return
@@ -48,7 +48,8 @@ def note_doubt(result: TracedArray, test: XlaOp, first: Any, second: Any) -> Non
     result.doubt = Doubt(xla.select(require_current().capture(test), one, other), any(d.is_numpy for d in known))
 
 
-def _doubt_of(value: Any, kind: type) -> Doubt | None:
+def doubt_of(value: Any, kind: type) -> Doubt | None:
+    """Return in which runs a number has another class than one; None if in none."""
     found = class_of(value)
     if found is not kind and (require_current().program.exact_classes or np.dtype(found) != np.dtype(kind)):
         return _certain(is_numpy=found not in (bool, int, float, complex))

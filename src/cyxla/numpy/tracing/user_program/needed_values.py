@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
 
 from cyxla.numpy.tracing.trace import Trace, current
 from cyxla.xla.hlo.builder import XlaOp
@@ -56,6 +57,25 @@ def inputs_of(op: XlaOp) -> frozenset[int] | None:
                 seen.add(operand)
                 pending.append((owner, operand))
     return frozenset(found)
+
+
+def needed_numbers(value: Any) -> NeededValue:
+    """Return numbers in an array, or in lists, as values that were needed as sizes."""
+    found: frozenset[int] = frozenset()
+    for part in _traced_leaves(value):
+        inputs = inputs_of(part.op)
+        if inputs is None:
+            return NeededValue(None, is_index=True)
+        found |= inputs
+    return NeededValue(found, is_index=True)
+
+
+def _traced_leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _traced_leaves(part)
+    elif hasattr(value, "op"):
+        yield value
 
 
 def _captured(trace: Trace, parameter: Instruction) -> tuple[Trace, Instruction] | None:

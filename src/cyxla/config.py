@@ -139,7 +139,7 @@ FLAGS: Final[Mapping[str, Flag]] = {
     ),
     "TRACE_SECONDS": Flag(
         _seconds,
-        5.0,
+        10.0,
         "seconds of the processor that a function is traced in vain, or a call of it, before NumPy runs it; 0 for any",
     ),
     "TRACEBACK": Flag(_traceback, "short", "`full` keeps the frames of this package in tracebacks of traced functions"),

@@ -116,7 +116,7 @@ line and the reason; `explain()` repeats it. With `fallback="error"`, or `CYXLA_
 instead. An error of tracing that the function itself catches counts as such a reason.
 
 Tracing comes to an end: a function runs plainly for new arguments once it was specialised for 64 numbers, texts or
-structures of containers, or once its traces have taken five seconds in vain (`CYXLA_TRACE_SECONDS`).
+structures of containers, or once its traces have taken ten seconds in vain (`CYXLA_TRACE_SECONDS`).
 
 ## Differences from NumPy
 

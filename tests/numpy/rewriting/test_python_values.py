@@ -11,6 +11,20 @@ import cyxla
 X = np.array([2.5, -1.25, 3.0])
 N = np.array([3, -4, 12])
 
+
+def assert_list(k):
+    assert k
+    assert not ([] and k)
+    return k[0]
+
+
+def popped(k):
+    values, total = [*k], 0
+    while values:
+        total = total * 2 + values.pop()
+    return total
+
+
 # function and arguments; the function is compiled
 COMPILED = {
     "type of a float": (lambda x: type(x).__name__, 2.0), "type of an int": (lambda x: type(x) is int, 3),
@@ -65,6 +79,12 @@ COMPILED = {
     "round": (lambda x: [round(x * k, 2) for k in range(1, 6)], 2.675),
     "round of scalars": (lambda x: (round(x[0]), round(x[1], 1), type(round(x[2])) is int), X),
     "round of halves": (lambda x: (round(x), round(-x), round(x, 0), round(x / 100, 2)), 2.5),
+    "truth of lists": (
+        lambda k, x: ("if" if k else "else", not k, k and 2, bool(k or 2), [v for v in [x] if k][:1], any([k, []])),
+        (0,), 3,
+    ),
+    "truth of lists of arrays": (lambda x: (1 if [x] else 0, not (x, x), 3 if [x[:0]] and x[0] > 1 else 4), X),
+    "assertion of a list": (assert_list, (0, 0)), "while of a list": (popped, (4, 0, 2)),
     "one element": (lambda x: bool(x), np.ones(1)),
 }  # fmt: skip
 

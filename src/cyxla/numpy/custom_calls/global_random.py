@@ -93,6 +93,10 @@ def _sample(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         kwargs = {**kwargs, "p": None}
     call = getattr(np.random.RandomState(0), name)
     values = [*args, *kwargs.values()]
+    for shape in values:
+        if isinstance(shape, (list, tuple)):
+            for part in filter(_is_integer, shape):
+                index(part)  # raises the error of a size that is traced
     stand_ins = [_stand_in(v) for v in values]
     try:
         sample = _with_values(call, args, kwargs, stand_ins)

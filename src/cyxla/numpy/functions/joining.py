@@ -22,10 +22,12 @@ from cyxla.numpy.functions.movement import (
 )
 from cyxla.numpy.indexing.access import convert_for_assignment
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.arrays import traced_array
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.promotion import result_type
+from cyxla.numpy.tracing.user_program.needed_values import inputs_of
 from cyxla.numpy.ufuncs.apply import broadcast_to as broadcast_op
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -369,15 +371,33 @@ def resize(a: Any, new_shape: Any) -> Array:
     return TracedArray(xla.reshape(xla.slice_in_dim(flat, 0, count), sizes))
 
 
-def require_known(value: Any, name: str, description: str) -> np.ndarray[Any, Any]:
-    """Return numbers that determine the shape of a result.
+def require_static(value: Any, use: str) -> None:
+    """Make the arguments static that traced numbers depend on, those in lists included; other numbers may be traced.
 
     Raises
     ------
+    TraceError
+        A number depends on arguments.
+    """
+    if isinstance(value, (list, tuple)):
+        for part in value:
+            require_static(part, use)
+    elif isinstance(value, TracedArray) and value.known is None and inputs_of(value.op):
+        traced_array.require_known(value, use)
+
+
+def require_known(value: Any, name: str, description: str) -> np.ndarray[Any, Any]:
+    """Return numbers that determine the shape of a result; arguments that they depend on become static.
+
+    Raises
+    ------
+    TraceError
+        The numbers are traced, and depend on arguments.
     UnimplementedError
         The numbers are traced.
     """
     if is_traced(value):
+        require_static(value, f"be one of the {description} of {name}")
         raise UnimplementedError(
             f"{name}: the {description} are traced, but the size of the result depends on them",
             where=_trace.user_line(), hint="pass them as a static argument (static= of cyxla.jit)",

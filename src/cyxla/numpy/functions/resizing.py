@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from cyxla.errors import OutOfRangeError, UnimplementedError
-from cyxla.numpy.functions.joining import flatten_if_no_axis, normalize_positions, take_indices
+from cyxla.numpy.functions.joining import flatten_if_no_axis, normalize_positions, require_static, take_indices
 from cyxla.numpy.functions.movement import resolve_axis
 from cyxla.numpy.indexing.bounds import fail_where
 from cyxla.numpy.indexing.ranges import range_of
@@ -65,6 +65,7 @@ def repeat_by_counts(data: TracedArray, size: TracedArray | None, repeats: Any, 
     op = convert(value_of(counts), np.dtype(np.int64))
     low, high = range_of(op)
     if high * n > _GREATEST_BOUND:
+        require_static(repeats, "be a number of repetitions without a bound")
         raise UnimplementedError(
             "repeat: the counts are traced, and the size of the result has no bound", where=user_line(),
             hint=_COUNTS_HINT,

@@ -17,7 +17,7 @@ from cyxla.numpy.rewriting.known_branch import KnownBranch
 from cyxla.numpy.rewriting.known_conditions import is_static, needs_value
 from cyxla.numpy.rewriting.loops import iterables
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound
-from cyxla.numpy.rewriting.python_functions.choices import truth
+from cyxla.numpy.rewriting.python_functions.choices import has_traced_truth, truth
 from cyxla.numpy.rewriting.python_functions.classes import SUBSTITUTES_IN_SCOPE
 from cyxla.numpy.rewriting.python_functions.impure import refuse_method
 from cyxla.numpy.rewriting.python_functions.lists_of_numbers import indexed
@@ -107,7 +107,7 @@ class Hooks:
     def branch(test: Any, names: Sequence[str]) -> KnownBranch | TracedBranch:
         """Begin an `if`."""
         condition = _settled(test)
-        if not is_traced(condition):
+        if not has_traced_truth(condition):
             return KnownBranch(bool(condition))
         from cyxla.numpy.rewriting.branches import TracedBranch
 
@@ -137,7 +137,7 @@ class Hooks:
     @staticmethod
     def fails(test: Any, message: Callable[[], Any]) -> bool:
         """Return True if an assertion fails; runs fail in which a traced one does."""
-        if not is_traced(test):
+        if not has_traced_truth(test):
             return not test
         text = message()
         if isinstance(text, TracedText):
@@ -221,7 +221,7 @@ class Hooks:
     @staticmethod
     def not_(value: Any) -> Any:
         """Return ``not value``."""
-        return truth(_np.logical_not(truth(value))) if is_traced(value) else not value
+        return truth(_np.logical_not(truth(value))) if has_traced_truth(value) else not value
 
     @staticmethod
     def is_bool(value: Any, wanted: bool) -> Any:
@@ -382,7 +382,7 @@ def _settled(test: Any) -> Any:
 
 
 def _chosen(test: Any, first: Callable[[], Any], second: Callable[[], Any]) -> Any:
-    if not is_traced(test):
+    if not has_traced_truth(test):
         return first() if test else second()
     from cyxla.numpy.rewriting.branches import choose
 
@@ -392,7 +392,7 @@ def _chosen(test: Any, first: Callable[[], Any], second: Callable[[], Any]) -> A
 def _joined(first: Any, others: Sequence[Callable[[], Any]], stops_at: bool) -> Any:
     value = _settled(first)
     for k, other in enumerate(others):
-        if not is_traced(value):
+        if not has_traced_truth(value):
             if bool(value) is stops_at:
                 return value
             value = _settled(other())

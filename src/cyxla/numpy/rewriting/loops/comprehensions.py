@@ -16,7 +16,7 @@ from cyxla.numpy.rewriting.loops.recordings import INDEX
 from cyxla.numpy.rewriting.loops.stacks import Stacks, with_traced_numbers
 from cyxla.numpy.rewriting.parts.parts import Part
 from cyxla.numpy.rewriting.parts.python_state import PythonState
-from cyxla.numpy.rewriting.python_functions.choices import truth
+from cyxla.numpy.rewriting.python_functions.choices import has_traced_truth, truth
 from cyxla.numpy.tracing.arrays.stacked_list import RUN_TIME, Elements, StackedList, structure_of
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, traced
 from cyxla.numpy.tracing.containers import flatten
@@ -148,7 +148,7 @@ def _is_traced_test(source: Source, test: Callable[[Any], Any]) -> bool:
     raised = len(program.raised)
     try:
         number = 0 if not is_traced(source.length) else traced(part.parameter(INDEX), int)
-        return is_traced(test(source.element(number))) and not objects.is_changed() and not part.log.arrays
+        return has_traced_truth(test(source.element(number))) and not objects.is_changed() and not part.log.arrays
     except Exception as error:
         if getattr(error, "ends_trace", False) or isinstance(error, (MemoryError, RecursionError)):
             raise
@@ -164,7 +164,7 @@ def _append_if(
 ) -> None:
     """Append the element of a value that passes a test."""
     condition = test(item)
-    if not is_traced(condition):
+    if not has_traced_truth(condition):
         if condition:
             _append(driver, values, element(item))
         return

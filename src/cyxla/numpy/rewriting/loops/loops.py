@@ -26,7 +26,7 @@ from cyxla.numpy.rewriting.loops.stacks import Appends, roots_of
 from cyxla.numpy.rewriting.loops.unrolling import ITERATIONS_OF_A_PASS, Unrolling, count_iterations
 from cyxla.numpy.rewriting.parts.python_state import PythonState
 from cyxla.numpy.rewriting.parts.sharing import SharedArrayError
-from cyxla.numpy.rewriting.python_functions.choices import truth
+from cyxla.numpy.rewriting.python_functions.choices import has_traced_truth, truth
 from cyxla.numpy.tracing.arrays.known_array import KnownArray
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, traced, value_of
@@ -498,7 +498,7 @@ class WhileLoop(Loop):
             self._tested = truth(value)
             self._failures_of_test = len(require_current().failures)
             return True
-        if is_traced(value):
+        if has_traced_truth(value):
             if is_static(value):
                 needs_value(value)
             if self._was_tried:

@@ -8,7 +8,7 @@ import numpy as np
 
 from cyxla.numpy.array_methods.python_numbers import kind_of
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, traced, value_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, traced, value_of
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.promotion import WEAK_DTYPES
 from cyxla.numpy.tracing.results.zero_dim import Rank0
@@ -20,15 +20,25 @@ _AMBIGUOUS = "The truth value of an array with more than one element is ambiguou
 _EMPTY = "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not empty."
 
 
+def has_traced_truth(value: Any) -> bool:
+    """Return True if the truth of a value is traced; lists and tuples are true where they have elements."""
+    is_container = isinstance(value, (list, tuple)) and not isinstance(value, StackedList)
+    return not is_container and is_traced(value)
+
+
 def truth(value: Any) -> TracedArray:
-    """Return the truth of a traced number.
+    """Return the truth of a traced number, or of a list or tuple.
 
     Raises
     ------
     ValueError
         The value is an array of more than one element, or of none.
     """
-    array = as_traced(value.length > 0 if isinstance(value, StackedList) else value)
+    if isinstance(value, StackedList):
+        value = value.length > 0
+    elif isinstance(value, (list, tuple)):
+        value = bool(value)
+    array = as_traced(value)
     if array.size != 1:
         raise ValueError(_AMBIGUOUS if array.size else _EMPTY)
     return TracedArray(convert(xla.reshape(value_of(array), ()), np.dtype(bool)), rank0=Rank0.PYTHON)

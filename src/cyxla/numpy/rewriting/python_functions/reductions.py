@@ -12,7 +12,7 @@ import numpy as np
 
 from cyxla.errors import TraceError
 from cyxla.numpy.array_methods.number_methods import to_python
-from cyxla.numpy.rewriting.python_functions.choices import select, truth
+from cyxla.numpy.rewriting.python_functions.choices import has_traced_truth, select, truth
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced, value_of
 from cyxla.numpy.tracing.trace import require_current, user_line
@@ -68,7 +68,7 @@ def _quantified(original: Callable[[Any], bool], stops_at: bool) -> Callable[[An
                     f"{original.__name__} of values whose computation may fail, after one that may end it",
                     where=user_line(), hint="use a loop with break",
                 )  # fmt: skip
-            if not is_traced(value):
+            if not has_traced_truth(value):
                 if bool(value) is stops_at:
                     return stops_at
                 continue

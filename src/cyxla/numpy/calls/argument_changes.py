@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import is_dataclass
 from typing import Any, NamedTuple
 
-from cyxla.numpy.state.effects import DELETED, Deleted, Outside, set_attribute, set_item
+from cyxla.numpy.state.effects import DELETED, Effect, Outside, set_attribute, set_item
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.containers import kind_of
 from cyxla.records import dataclass
@@ -62,6 +62,23 @@ class ArgumentChange:
         self.change(self.place.find(passed), self.key, _with_containers(value, passed))
 
 
+@dataclass(frozen=True)
+class EffectWithArguments:
+    """Change of an object from outside, whose new value holds containers of the arguments.
+
+    Attributes
+    ----------
+    effect : Effect
+        Change of the object.
+    """
+
+    effect: Effect
+
+    def apply_to(self, passed: Sequence[Any], value: Any) -> None:
+        """Make the change in a call with a computed value."""
+        self.effect.apply(_with_containers(value, passed))
+
+
 class _Copied(NamedTuple):
     """Container that a function got, with its first contents."""
 
@@ -103,6 +120,13 @@ class ArgumentContainers:
     def changes(self) -> list[tuple[ArgumentChange, Any]]:
         """Return the changes that the function has made, with the new values."""
         return [change for copied in self._copied for change in _changes(copied)]
+
+    def with_arguments(self, effect: Effect, value: Any) -> Effect | EffectWithArguments:
+        """Return a change of an object from outside, for a new value."""
+        return EffectWithArguments(effect) if self._holds_container(value) else effect
+
+    def _holds_container(self, value: Any) -> bool:
+        return id(value) in self._places or any(map(self._holds_container, _parts(value)))
 
     def as_result(self, value: Any) -> Any:
         """Return a container of the arguments as a part of a changed one; None for other values."""
@@ -150,11 +174,13 @@ def _replace_elements(owner: Any, key: Any, value: list[Any]) -> None:
 
 
 def _with_containers(value: Any, passed: Sequence[Any]) -> Any:
-    """Replace the places of containers in a new value by the containers."""
+    """Replace the places of containers in a new value by the containers; values without any stay as they are."""
     if isinstance(value, Place):
         return value.find(passed)
-    if value is Deleted:
+    if type(value) not in _CONTAINERS:
         return value
-    if type(value) in (list, tuple):
-        return type(value)([_with_containers(v, passed) for v in value])
-    return {k: _with_containers(v, passed) for k, v in value.items()} if type(value) is dict else value
+    parts = list(value.values() if type(value) is dict else value)
+    found = [_with_containers(part, passed) for part in parts]
+    if all(new is part for new, part in zip(found, parts, strict=True)):
+        return value
+    return dict(zip(value, found, strict=True)) if type(value) is dict else type(value)(found)

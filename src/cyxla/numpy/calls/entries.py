@@ -12,8 +12,8 @@ import numpy as np
 from cyxla._native.dispatch import CaughtError, Compiled, Dispatcher, build, drop_zero_imaginary, with_layout
 from cyxla._native.launch import Program
 from cyxla.errors import DeadlineExceededError, InvalidArgumentError, OpError
-from cyxla.numpy.calls.argument_changes import ArgumentChange
 from cyxla.numpy.calls.lowering import NO_GUARDS, Lowered
+from cyxla.numpy.state.effects import Effect
 from cyxla.numpy.state.guards import Guards
 from cyxla.numpy.tracing import containers
 from cyxla.numpy.tracing.arrays.sized_array import SIZED, Prototype, build_arrays
@@ -156,7 +156,7 @@ class Entry(Compiled):
     @property
     def changes_arguments(self) -> bool:
         """True if the function changes containers among its arguments, so that `finish_call` must follow each run."""
-        return any(isinstance(effect, ArgumentChange) for effect in self.lowered.effects)
+        return not all(isinstance(effect, Effect) for effect in self.lowered.effects)
 
     def finish(self, result: tuple[Any, ...]) -> Any:
         """Change the objects from outside, and return the function's own result."""
@@ -166,10 +166,10 @@ class Entry(Compiled):
         """Change the containers among the values passed as well."""
         value, *new_values = result
         for effect, new in zip(self.lowered.effects, new_values, strict=True):
-            if isinstance(effect, ArgumentChange):
-                effect.apply_to(passed, new)
-            else:
+            if isinstance(effect, Effect):
                 effect.apply(new)
+            else:
+                effect.apply_to(passed, new)
         return value
 
     def fail(self, code: int, number: int) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from cyxla._native.dispatch import Source
 from cyxla.errors import DTypeError, OpError, TraceError, UnimplementedError
 from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, Adapter
-from cyxla.numpy.calls.argument_changes import ArgumentChange, ArgumentContainers
+from cyxla.numpy.calls.argument_changes import ArgumentChange, ArgumentContainers, EffectWithArguments
 from cyxla.numpy.calls.constant_results import constant_result
 from cyxla.numpy.calls.deferred_results import deferred_result
 from cyxla.numpy.rewriting.parts.python_state import traced_parts
@@ -176,7 +176,7 @@ class Lowered:
         of each, and that of the other one.
     writes : tuple of int
         Arguments that the function writes; those from outside follow the others.
-    effects : tuple of Effect and ArgumentChange
+    effects : tuple of Effect, ArgumentChange and EffectWithArguments
         Changes of containers among the arguments, and of objects from outside. If there are any, the result is a tuple:
         the function's, and a new value for each.
     guards : Guards
@@ -194,7 +194,7 @@ class Lowered:
     layouts: tuple[Layout, ...] = ()
     spectra: tuple[tuple[int, int], ...] = ()
     writes: tuple[int, ...] = ()
-    effects: tuple[Effect | ArgumentChange, ...] = ()
+    effects: tuple[Effect | ArgumentChange | EffectWithArguments, ...] = ()
     guards: Guards = NO_GUARDS
     writes_last: bool = False
 
@@ -383,16 +383,22 @@ def _run(
 
 def _with_effects(
     returned: Any, containers: ArgumentContainers, outside: OutsideValues | None, open_sizes: OpenSizes | None
-) -> tuple[Any, tuple[Effect | ArgumentChange, ...]]:
+) -> tuple[Any, tuple[Effect | ArgumentChange | EffectWithArguments, ...]]:
     """Return the result with the new values of changed objects, and the changes."""
     changes = containers.changes()
-    effects: list[tuple[Effect | ArgumentChange, Any]] = [*changes]
-    effects += [] if outside is None else outside.effects()
+    effects: list[tuple[Effect | ArgumentChange | EffectWithArguments, Any]] = [*changes]
+    if outside is not None:
+        effects += [(containers.with_arguments(effect, value), value) for effect, value in outside.effects()]
     if changes and outside is None:
         raise UnimplementedError(f"{changes[0][0].text} is changed, which only calls of the function can do")
     if open_sizes is not None and effects:
         raise UnimplementedError("the function changes names, attributes or containers")
-    values = [_mark(value, {}, containers.as_result) for _, value in effects]
+
+    def as_result(value: Any) -> Any:
+        found = containers.as_result(value)
+        return outside.as_result(value) if found is None and outside is not None else found
+
+    values = [_mark(value, {}, as_result) for _, value in effects]
     return (returned, *values) if effects else returned, tuple([effect for effect, _ in effects])
 
 

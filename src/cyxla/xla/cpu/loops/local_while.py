@@ -12,7 +12,7 @@ from cyxla.xla.cpu.kernel import cost, machine
 from cyxla.xla.cpu.kernel.array_types import memory_type, memory_typedefs
 from cyxla.xla.cpu.kernel.hlo_quotes import number_instructions
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step, Value
-from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, leaves, own_leaves
+from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, leaves, own_leaves, resolve
 from cyxla.xla.cpu.loops.hoisting import table_definition
 from cyxla.xla.cpu.loops.loop_ir import Reads
 from cyxla.xla.cpu.loops.loop_text import LoopListing
@@ -28,6 +28,7 @@ from cyxla.xla.cpu.loops.straight_line import (
 from cyxla.xla.hlo import OPCODES, Instruction
 
 MAX_STATE_ELEMENTS = 256  # elements in locals
+MIN_INDEXED_ELEMENTS = 4  # of an array that is better kept in memory than in locals, if it is indexed
 
 
 _KERNEL_NS = 1.6 * machine.KERNEL_CALL_NS  # time of a kernel call in a loop, with pointers set up anew
@@ -40,6 +41,27 @@ def emit_local_while(ins: Instruction) -> Step | str:
         return _Loop(ins).step()
     except UnsuitableLoopError as error:
         return str(error)
+
+
+def indexes_small_arrays(ins: Instruction) -> bool:
+    """Return True if a loop writes elements of small arrays at positions known at run time.
+
+    In locals, each such write is a choice among all elements, so that arrays in memory are faster.
+    """
+    stack = list(ins.called)
+    while stack:
+        for nested in stack.pop().instructions:
+            if nested.opcode in CONTROL_FLOW:
+                stack += nested.called
+            elif nested.opcode == "dynamic-update-slice" and _is_choice(nested):
+                return True
+    return False
+
+
+def _is_choice(update: Instruction) -> bool:
+    operand, new, *starts = update.operands
+    is_small = new.shape.size == 1 and MIN_INDEXED_ELEMENTS <= operand.shape.size <= MAX_ELEMENTS
+    return is_small and any(resolve(start).instruction.opcode != "constant" for start in starts)
 
 
 def used_leaves(ins: Instruction) -> set[int]:

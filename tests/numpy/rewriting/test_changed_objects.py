@@ -346,8 +346,12 @@ def test_containers_are_kept_as_themselves(function):
         reset()
         np.testing.assert_array_equal(compiled(values, kept), values[0] + 1)
         if function is _kept_argument:
-            assert LIST[1] is values and OBJECT.items[0][0] is values and DICT["all"]["of"][0] is values
-            assert DICT["all"]["of"][1] is kept and not kept
+            assert [LIST[1] is values, OBJECT.items[0][0] is values] == [True, True]
+            assert [part is known for part, known in zip(DICT["all"]["of"], (values, kept), strict=True)] == [
+                True,
+                True,
+            ]
+            assert kept == []
             np.testing.assert_array_equal(OBJECT.items[0][1], values[0] * 2)
         else:
-            assert kept[0] is LIST and kept[1][0] is DICT and kept[1][1] is values
+            assert [kept[0] is LIST, kept[1][0] is DICT, kept[1][1] is values] == [True, True, True]

@@ -152,7 +152,7 @@ def nothing_is_returned(x):
     while x[0] < 10:
         x += 1
         if x[1] > 3:
-            return None
+            return
     for i in range(6):
         if x[i] > 12:
             return

@@ -14,7 +14,7 @@ N = np.array([3, -4, 12])
 
 def assert_list(k):
     assert k
-    assert not ([] and k)
+    assert not (k[:0] and k)
     return k[0]
 
 
@@ -80,7 +80,7 @@ COMPILED = {
     "round of scalars": (lambda x: (round(x[0]), round(x[1], 1), type(round(x[2])) is int), X),
     "round of halves": (lambda x: (round(x), round(-x), round(x, 0), round(x / 100, 2)), 2.5),
     "truth of lists": (
-        lambda k, x: ("if" if k else "else", not k, k and 2, bool(k or 2), [v for v in [x] if k][:1], any([k, []])),
+        lambda k, x: ("if" if k else "else", not k, k and 2, k or x, [v for v in [x] if k][:1], any([k, []])),
         (0,), 3,
     ),
     "truth of lists of arrays": (lambda x: (1 if [x] else 0, not (x, x), 3 if [x[:0]] and x[0] > 1 else 4), X),

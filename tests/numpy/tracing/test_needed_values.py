@@ -52,7 +52,6 @@ CASES = {
     "repetitions": (lambda x, n: np.repeat(x, n), [0, 3, np.int32(2)]),
     "repetitions of each": (lambda x, n: np.repeat(x.reshape(2, 3), [n, 1], axis=0), [2, 3]),
     "position to insert at": (lambda x, n: np.insert(x, n, 0.5), [0, 2, [1, 3], np.array([2, 5])]),
-    "shape of draws": (lambda x, n: np.random.uniform(0, 1, size=(n, 2)).shape + x.shape, [2, 3]),
     "inside of a loop": (in_a_loop, [2, 3]),
     "inside of another function": (cyxla.jit(lambda x, n: np.zeros(n) + x[0], platform="interpreter"), [2, 3]),
     "least dtype": (lambda x, n: x.astype(np.min_scalar_type(n)), [3, 300, -1, 2.5, 1e300, np.uint16(7)]),

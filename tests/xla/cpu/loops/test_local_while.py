@@ -137,6 +137,34 @@ def test_small_arrays_that_are_indexed_stay_in_memory(text):
     assert executable.explain().count("loop nest") == 1
 
 
+LONG = "n = s32[] constant(50000)"
+COUNTED = {
+    "a sum": (
+        loop("s32[] s32[50000]", "a, b", "d = s32[1] dynamic-slice(s1, i), dynamic_slice_sizes={1} e = s32[] reshape(d) c = s32[] add(s0, e)", "c, s1", head="a = s32[] parameter(0) b = s32[50000] parameter(1)", turns=LONG)
+        .replace("ROOT w = ", "w = ").replace("body=step }", "body=step ROOT r = s32[] get-tuple-element(w), index=1 }"), True,
+    ),
+    "neighbours": (
+        loop("f32[50001] f32[50001]", "a, b", "d = f32[2] dynamic-slice(s1, i), dynamic_slice_sizes={2} x = f32[1] slice(d), slice={[0:1]} y = f32[1] slice(d), slice={[1:2]} v = f32[1] subtract(y, x) u = f32[50001] dynamic-update-slice(s0, v, j)", "u, s1", head="a = f32[50001] parameter(0) b = f32[50001] parameter(1)", turns=LONG)
+        .replace("ROOT w = ", "w = ").replace("body=step }", "body=step ROOT r = f32[50001] get-tuple-element(w), index=1 }"), True,
+    ),
+    "beyond the end": (
+        loop("s32[] s32[500]", "a, b", "d = s32[1] dynamic-slice(s1, i), dynamic_slice_sizes={1} e = s32[] reshape(d) c = s32[] add(s0, e)", "c, s1", head="a = s32[] parameter(0) b = s32[500] parameter(1)", turns=LONG)
+        .replace("ROOT w = ", "w = ").replace("body=step }", "body=step ROOT r = s32[] get-tuple-element(w), index=1 }"), False,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_counted_loops_have_no_checks_in_their_inner_loop(name):
+    """Indices that are in bounds have no clamps, and cancellation is looked for once in many iterations."""
+    text, in_bounds = COUNTED[name]
+    executable = agree(text)
+    source = executable.c_source
+    inner = source[source.index("for (; t1 < e1; ++t1)") :].split("poll")[0]
+    assert ("? 0 :" in inner) is not in_bounds
+    assert "budget" not in inner[: inner.index("}")]
+
+
 @pytest.mark.parametrize("turns", [-3, 0, 1, 9])
 def test_turns_from_outside(turns):
     text = loop(

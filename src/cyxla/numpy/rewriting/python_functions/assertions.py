@@ -1,4 +1,4 @@
-"""Assertions of `numpy.testing` about traced values: where one fails, the plain function runs, and NumPy raises its error.
+"""Assertions of `numpy.testing` about traced values: where one fails, the plain function runs, and NumPy raises.
 
 A program checks no more than is enough for NumPy to be content; whether a doubtful case fails is left to NumPy.
 """
@@ -91,7 +91,9 @@ def _is_checked(x: Any, y: Any) -> bool:
     values = (x, y)
     is_array = [isinstance(v, (TracedArray, np.ndarray, np.generic)) for v in values]
     is_other = [isinstance(v, (int, float, complex)) or _is_list_of_numbers(v) for v in values]
-    return any(is_array) and all(a or b for a, b in zip(is_array, is_other, strict=True)) and any(map(is_traced, values))
+    return (
+        any(is_array) and all(a or b for a, b in zip(is_array, is_other, strict=True)) and any(map(is_traced, values))
+    )
 
 
 def _is_list_of_numbers(value: Any) -> bool:

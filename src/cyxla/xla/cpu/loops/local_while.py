@@ -26,6 +26,7 @@ from cyxla.xla.cpu.loops.straight_line import (
     update_chain,
 )
 from cyxla.xla.hlo import OPCODES, Instruction
+from cyxla.xla.passes.simplify.index_ranges import IndexRanges
 
 MAX_STATE_ELEMENTS = 256  # elements in locals
 MIN_INDEXED_ELEMENTS = 4  # of an array that is better kept in memory than in locals, if it is indexed
@@ -35,10 +36,18 @@ _KERNEL_NS = 1.6 * machine.KERNEL_CALL_NS  # time of a kernel call in a loop, wi
 _LANES = 16
 
 
-def emit_local_while(ins: Instruction) -> Step | str:
-    """Emit the kernel of a while loop, or return the reason why several kernels run it better."""
+def emit_local_while(ins: Instruction, ranges: IndexRanges | None = None) -> Step | str:
+    """Emit the kernel of a while loop, or return the reason why several kernels run it better.
+
+    Parameters
+    ----------
+    ins : Instruction
+        Loop.
+    ranges : IndexRanges, optional
+        Ranges of scalars in the program.
+    """
     try:
-        return _Loop(ins).step()
+        return _Loop(ins, ranges).step()
     except UnsuitableLoopError as error:
         return str(error)
 
@@ -92,7 +101,8 @@ def _ns(ins: Instruction) -> float:
 
 
 class _Loop:
-    def __init__(self, ins: Instruction) -> None:
+    def __init__(self, ins: Instruction, ranges: IndexRanges | None) -> None:
+        self.ranges = ranges
         self.ins, self.state, self.initial = ins, own_leaves(ins), leaves(ins.operands[0])
         self.reads = Reads()
         body = ins.called[0]
@@ -129,7 +139,7 @@ class _Loop:
         sources: dict[Value, ArraySource] = {
             v: self.reads.slot(v) for v in self.initial if v.instruction.opcode != "constant"
         }
-        kernel_state = KernelState(self.reads, CWriter(), numbers=number_instructions([self.ins]))
+        kernel_state = KernelState(self.reads, CWriter(), numbers=number_instructions([self.ins]), ranges=self.ranges)
         scope = Scope(kernel_state, sources)
         pointers = {n: f"p{slot}" for n, slot in zip(self.updated, targets, strict=True)}
         final_state = scope.loop(self.ins, pointers)

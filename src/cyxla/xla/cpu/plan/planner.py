@@ -79,7 +79,7 @@ def _while(group: Group, reasons: list[Refusal], ranges: IndexRanges | None, sta
         nest = emit_nest(ins, ranges)
         if isinstance(nest, Step):
             return KernelNode(replace(nest, groups=(group,)))
-    local = emit_local_while(ins)
+    local = emit_local_while(ins, ranges)
     if isinstance(local, Step):
         return KernelNode(replace(local, groups=(group,)))
     blocked = emit_blocked_while(ins)

@@ -57,7 +57,7 @@ _CONDITIONS: Final[dict[str, tuple[Callable[..., Any], dict[str, Any]]]] = {
 
 def is_assertion(function: Any) -> bool:
     """Return True for an assertion of `numpy.testing` that programs can check."""
-    is_function = isinstance(function, FunctionType) and function.__module__.startswith(_MODULE)
+    is_function = isinstance(function, FunctionType) and str(function.__module__).startswith(_MODULE)
     return is_function and function.__name__ in _CONDITIONS
 
 

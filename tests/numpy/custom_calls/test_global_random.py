@@ -205,6 +205,7 @@ def test_functions_by_their_own_names(name, monkeypatch):
 
 
 SIZES = {
+    "shapes": lambda n, p: (np.random.uniform(p, 1.0, size=(n, 2)), np.random.normal(0, 1, [3, n + 1])),
     "rand": lambda n, p: np.random.rand(n, n),
     "ranf, sample": lambda n, p: (np.random.ranf(n), np.random.sample((n, 2))),
     "randint": lambda n, p: (np.random.randint(10, size=n), np.random.randint(2, n, 3), np.random.randint(n)),

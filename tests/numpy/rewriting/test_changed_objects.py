@@ -321,3 +321,37 @@ def _branch_beside(x, held):
 def test_too_many_objects_are_refused():
     with pytest.raises(TraceError, match="more than 10000 lists and objects"):
         cyxla.jit(_branch_beside, fallback="error")(np.ones(3), [[] for _ in range(20_000)])
+
+
+def _kept_argument(values, kept):
+    LIST.append(values)
+    DICT["all"] = {"of": (values, kept)}
+    OBJECT.items.append([values, values[0] * 2])
+    return values[0] + 1
+
+
+def _kept_outside(values, kept):
+    kept.append(LIST)
+    kept.append((DICT, values))
+    return values[0] + 1
+
+
+@pytest.mark.parametrize("function", [_kept_argument, _kept_outside])
+def test_containers_are_kept_as_themselves(function):
+    """Lists among the arguments and from outside, which the function keeps in one another, are no copies."""
+    reset()
+    compiled = cyxla.jit(function, fallback="error")
+    for k in range(3):
+        values, kept = [np.full(2, float(k))], []
+        reset()
+        np.testing.assert_array_equal(compiled(values, kept), values[0] + 1)
+        if function is _kept_argument:
+            assert [LIST[1] is values, OBJECT.items[0][0] is values] == [True, True]
+            assert [part is known for part, known in zip(DICT["all"]["of"], (values, kept), strict=True)] == [
+                True,
+                True,
+            ]
+            assert kept == []
+            np.testing.assert_array_equal(OBJECT.items[0][1], values[0] * 2)
+        else:
+            assert [kept[0] is LIST, kept[1][0] is DICT, kept[1][1] is values] == [True, True, True]

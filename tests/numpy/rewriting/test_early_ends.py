@@ -161,7 +161,33 @@ def return_without_a_value(x):
     return [x[k] for k in seen], visit(9)
 
 
+def nothing_is_returned(x):
+    """Ends early, in three places."""
+    while x[0] < 10:
+        x += 1
+        if x[1] > 3:
+            return
+    for i in range(6):
+        if x[i] > 12:
+            return
+        x[i] += x.sum()
+    if x[2] > 3:
+        x *= 2
+
+
+def nothing_is_returned_from_a_loop(x):
+    previous = np.inf
+    for _ in range(1000):
+        loss = np.sum((x - 1) ** 2)
+        if previous - loss < 1e-3:
+            return
+        previous = loss
+        x -= 0.1 * (x - 1)
+
+
 COMPILED = [
+    nothing_is_returned,
+    nothing_is_returned_from_a_loop,
     return_without_a_value,
     target_after_break,
     target_after_break_or_else,
@@ -287,8 +313,10 @@ ARRAYS = [np.array([0.5, 1.5, 2.5, 0.25, 3.5, 1.0]), np.array([4.0, 3.0, 2.0, 1.
 
 def _check(function, compiled):
     for x in (*ARRAYS, ARRAYS[0]):
-        got, want = compiled(x.copy()), function(x.copy())
+        given, plain = x.copy(), x.copy()
+        got, want = compiled(given), function(plain)
         assert type(got) is type(want)
+        np.testing.assert_array_equal(given, plain)
         for g, w in zip(*[v if isinstance(v, (list, tuple)) else [v] for v in (got, want)], strict=True):
             np.testing.assert_array_equal(g, w)
 

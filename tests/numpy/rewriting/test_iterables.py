@@ -98,6 +98,25 @@ def test_programs_do_not_grow_with_the_data(function):
     assert sizes[0] == sizes[1]
 
 
+def backwards_in_a_nest(x):
+    y = np.zeros(len(x))
+    for i in reversed(range(len(x) - 1)):
+        for j in range(6):
+            y[i] += np.sqrt(x[i, j] + y[i + 1]) * j
+    for k in reversed(np.arange(len(x))):
+        y[k] = y[k] * 2 + k
+    for v in reversed([a * 2 for a in x[:, 0]]):
+        y[0] = y[0] * 0.5 + v
+    return y
+
+
+def test_loops_from_the_end_are_recorded_once(backend):
+    compiled = cyxla.jit(backwards_in_a_nest, platform=backend, fallback="error")
+    np.testing.assert_allclose(compiled(X), backwards_in_a_nest(X), rtol=1e-12)
+    module = compiled.lower(cyxla.spec((600, 6)))
+    assert sum(len(c.instructions) for c in module.computations.values()) < 1000
+
+
 def many_iterations(n):
     found, k = [], 0
     while k < n:

@@ -14,6 +14,19 @@ X = np.array([2.5, -1.25, 3.0])
 N = np.array([3, -4, 12])
 
 
+def assert_list(k):
+    assert k
+    assert not (k[:0] and k)
+    return k[0]
+
+
+def popped(k):
+    values, total = [*k], 0
+    while values:
+        total = total * 2 + values.pop()
+    return total
+
+
 def _sum_of_popped(values):
     total, values = 0.0, list(values)
     while values:
@@ -119,6 +132,12 @@ COMPILED = {
     "patterns with attributes": (_by_mode, Mode.FAST, 2.0), "other value": (_by_mode, Mode.SLOW, 2.0),
     "patterns with classes": (lambda x: [_by_class(p) for p in (Point(0, x), Point(4, x), Point(1, x))], 2.0),
     "round of halves": (lambda x: (round(x), round(-x), round(x, 0), round(x / 100, 2)), 2.5),
+    "truth of lists and numbers": (
+        lambda k, x: ("if" if k else "else", not k, k and 2, k or x, [v for v in [x] if k][:1], any([k, []])),
+        (0,), 3,
+    ),
+    "truth of lists of arrays": (lambda x: (1 if [x] else 0, not (x, x), 3 if [x[:0]] and x[0] > 1 else 4), X),
+    "assertions of lists": (assert_list, (0, 0)), "while of a list": (popped, (4, 0, 2)),
     "one element": (lambda x: bool(x), np.ones(1)),
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Results of types that programs do not compute with: known arrays of text, dates, objects and long doubles."""
+"""Results that need no program: known arrays of text, dates, objects and long doubles, and long lists of constants."""
 
 from __future__ import annotations
 
@@ -20,13 +20,18 @@ _IMMUTABLE = (
 )  # fmt: skip
 
 
+_NUMBERS = (int, float, bool, complex)
+_SEQUENCES = (list, tuple)
+_LEAST_CONSTANTS = 64  # numbers in lists that are worth more than an output of the program for each
+
+
 class ConstantResult:
     """Part of a result that is the same in each call, which gets a copy of its own.
 
     Parameters
     ----------
-    value : numpy.ndarray or numpy.generic
-        Value.
+    value : object
+        Array, scalar or lists, which are copied in each call.
     """
 
     def __init__(self, value: Any) -> None:
@@ -34,7 +39,9 @@ class ConstantResult:
 
 
 def constant_result(value: Any, from_outside: Callable[[Any], Any]) -> ConstantResult | None:
-    """Return the constant result of a value known while tracing, whose dtype has no element type; None for others.
+    """Return the constant result of a value known while tracing; None for others.
+
+    That is an array whose dtype has no element type, or many of Python's numbers in lists and tuples.
 
     Parameters
     ----------
@@ -43,12 +50,51 @@ def constant_result(value: Any, from_outside: Callable[[Any], Any]) -> ConstantR
     from_outside : callable
         Function that tells whether an object, an element of an array, is the same in each call: it comes from outside.
     """
+    if type(value) in _SEQUENCES:
+        count = _count_of_numbers(value)
+        return ConstantResult(_Numbers(value)) if count is not None and count >= _LEAST_CONSTANTS else None
     known = value.known if isinstance(value, TracedArray) else value
     if not isinstance(known, (np.ndarray, np.generic)) or type(known).__module__ != "numpy":
         return None
     if (known.dtype.isnative and has_element_type(known.dtype)) or not _is_immutable(known, from_outside):
         return None
     return ConstantResult(copy(known))
+
+
+def _count_of_numbers(value: Any) -> int | None:
+    """Return how many numbers lists and tuples hold; None if they hold anything else."""
+    if type(value) not in _SEQUENCES:
+        return 1 if type(value) in _NUMBERS else None
+    total = 0
+    for part in value:
+        count = _count_of_numbers(part)
+        if count is None:
+            return None
+        total += count
+    return total
+
+
+class _Numbers:
+    """Numbers in lists and tuples, whose copies are lists and tuples.
+
+    Parameters
+    ----------
+    value : list or tuple
+        Lists or tuples.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self._is_tuple = type(value) is tuple
+        self._is_flat = all(type(part) in _NUMBERS for part in value)
+        self._parts = list(value) if self._is_flat else [_copier(part) for part in value]
+
+    def __copy__(self) -> Any:
+        parts = self._parts.copy() if self._is_flat else [copy(part) for part in self._parts]
+        return tuple(parts) if self._is_tuple else parts
+
+
+def _copier(value: Any) -> Any:
+    return _Numbers(value) if type(value) in _SEQUENCES else value
 
 
 def _is_immutable(value: Any, from_outside: Callable[[Any], Any]) -> bool:

@@ -93,6 +93,7 @@ def _sample(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         kwargs = {**kwargs, "p": None}
     call = getattr(np.random.RandomState(0), name)
     values = [*args, *kwargs.values()]
+    _require_shapes(values)
     stand_ins = [_stand_in(v) for v in values]
     try:
         sample = _with_values(call, args, kwargs, stand_ins)
@@ -108,6 +109,14 @@ def _sample(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if _is_integer(value) and _shape_with(call, args, kwargs, twice) not in (None, np.shape(sample)):
             index(value)  # raises the error of a size that is traced
     return sample
+
+
+def _require_shapes(values: Sequence[Any]) -> None:
+    """Require that the sizes of shapes among some values are known; arguments that decide them become static."""
+    for value in values:
+        for part in value if isinstance(value, (list, tuple)) else ():
+            if _is_integer(part):
+                index(part)  # raises the error of a size that is traced
 
 
 def _with_values(call: Callable[..., Any], args: Any, kwargs: Any, values: Sequence[Any]) -> Any:

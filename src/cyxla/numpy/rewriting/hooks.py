@@ -18,6 +18,7 @@ from cyxla.numpy.rewriting.known_conditions import is_static, needs_value
 from cyxla.numpy.rewriting.loops import iterables
 from cyxla.numpy.rewriting.loops.unrolling import count_call
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound
+from cyxla.numpy.rewriting.python_functions import assertions
 from cyxla.numpy.rewriting.python_functions.choices import condition, truth
 from cyxla.numpy.rewriting.python_functions.classes import SUBSTITUTES_IN_SCOPE
 from cyxla.numpy.rewriting.python_functions.impure import refuse_method
@@ -334,6 +335,8 @@ class Hooks:
         in_scope = SUBSTITUTES_IN_SCOPE.get(function)
         if in_scope is not None:
             return in_scope(self._scope)
+        if (assertion := assertions.substitute_of(function)) is not None:
+            return assertion
         if isinstance(function, BuiltinMethodType):
             if isinstance(function.__self__, _CONTAINERS):
                 return self._scope.method(function.__self__, function.__name__)

@@ -127,6 +127,7 @@ the call; with `bounds="clamp"` indices out of range are moved into range, with 
 | RuntimeWarning | for a division by zero, overflow, NaN and the like | none, and `np.errstate` has no effect; \
 DeprecationWarnings are issued once |
 | sums | are added pairwise | may be added in another order, the same in each run on one machine |
+| equal elements in `argsort` | in an order that depends on the processor | in their own order |
 | Python numbers | keep their class | have the class that a loop may give them: `s = 0`, to which a loop adds \
 floats under a condition, comes back as 0.0 |
 | views | share memory with arguments | results are contiguous arrays of their own, unless they are arguments, or one \

@@ -89,9 +89,9 @@ SMALL = {
         "one2 = s32[] constant(1) k = s32[] subtract(i, one2) o = f32[1] dynamic-slice(s0, k), dynamic_slice_sizes={1} e = f32[1] add(o, o) u = f32[40] dynamic-update-slice(s0, e, i) v = f32[40] dynamic-update-slice(u, e, z0)",
         "v", head="b = f32[40] parameter(0)",
     ).replace("one2 =", "z0 = s32[] constant(39) one2 ="),
-    "a small array by the counter": loop(
-        "f32[5] f32[]", "a, b", "e = f32[] add(s1, s1) f = f32[1] reshape(e) u = f32[5] dynamic-update-slice(s0, f, i) d = f32[1] dynamic-slice(u, j), dynamic_slice_sizes={1} g = f32[] reshape(d)",
-        "u, g", head="a = f32[5] parameter(0) b = f32[] parameter(1)",
+    "a tiny array by the counter": loop(
+        "f32[3] f32[]", "a, b", "e = f32[] add(s1, s1) f = f32[1] reshape(e) u = f32[3] dynamic-update-slice(s0, f, i) d = f32[1] dynamic-slice(u, j), dynamic_slice_sizes={1} g = f32[] reshape(d)",
+        "u, g", head="a = f32[3] parameter(0) b = f32[] parameter(1)",
     ),
     "part of a small array": loop(
         "f32[3,3]", "a", "k = s32[] constant(1) d = f32[2,1] slice(s0), slice={[0:2],[1:2]} n = f32[2,1] negate(d) u = f32[3,3] dynamic-update-slice(s0, n, k, i)", "u",
@@ -111,6 +111,17 @@ SMALL = {
     ),
     "numbers of the counter": loop("f32[4]", "a", "q = f32[4] iota(), iota_dimension=0 x = f32[] convert(i) y = f32[4] broadcast(x), dimensions={} u = f32[4] multiply(q, y) c = f32[4] add(s0, u)", "c", head="a = f32[4] parameter(0)"),
 }  # fmt: skip
+INDEXED = {
+    "a small array by the counter": loop(
+        "f32[5] f32[]", "a, b", "e = f32[] add(s1, s1) f = f32[1] reshape(e) u = f32[5] dynamic-update-slice(s0, f, i) d = f32[1] dynamic-slice(u, j), dynamic_slice_sizes={1} g = f32[] reshape(d)",
+        "u, g", head="a = f32[5] parameter(0) b = f32[] parameter(1)",
+    ),
+    "a histogram": loop(
+        "f32[20] s32[7]", "a, k", "p = s32[1] dynamic-slice(s1, i), dynamic_slice_sizes={1} at = s32[] reshape(p) o = f32[1] dynamic-slice(s0, at), dynamic_slice_sizes={1} w = f32[1] add(o, o) u = f32[20] dynamic-update-slice(s0, w, at)",
+        "u, s1", head="a = f32[20] parameter(0) k = s32[7] constant({3,19,3,0,25,-4,3})",
+    ).replace("ROOT w = ", "w = ").replace("body=step }", "body=step ROOT r = f32[20] get-tuple-element(w), index=1 }"),
+    "a constant": loop("f32[8]", "a", "x = f32[] convert(j) v = f32[1] reshape(x) u = f32[8] dynamic-update-slice(s0, v, j)", "u", head="z1 = f32[] constant(1.5) a = f32[8] broadcast(z1), dimensions={}"),
+}  # fmt: skip
 DTYPES = ["bf16", "f16", "f8e4m3fn", "f64", "c64", "c128", "s4", "u2", "s8", "u16", "s32", "u64"]
 
 
@@ -118,6 +129,40 @@ DTYPES = ["bf16", "f16", "f8e4m3fn", "f64", "c64", "c128", "s4", "u2", "s8", "u1
 def test_one_kernel_agrees_with_the_interpreter(text):
     executable = agree(text, ulp=64)
     assert executable.explain().count("small loop") == 1
+
+
+@pytest.mark.parametrize("text", INDEXED.values(), ids=INDEXED)
+def test_small_arrays_that_are_indexed_stay_in_memory(text):
+    executable = agree(text)
+    assert executable.explain().count("loop nest") == 1
+
+
+LONG = "n = s32[] constant(50000)"
+COUNTED = {
+    "a sum": (
+        loop("s32[] s32[50000]", "a, b", "d = s32[1] dynamic-slice(s1, i), dynamic_slice_sizes={1} e = s32[] reshape(d) c = s32[] add(s0, e)", "c, s1", head="a = s32[] parameter(0) b = s32[50000] parameter(1)", turns=LONG)
+        .replace("ROOT w = ", "w = ").replace("body=step }", "body=step ROOT r = s32[] get-tuple-element(w), index=1 }"), True,
+    ),
+    "neighbours": (
+        loop("f32[50001] f32[50001]", "a, b", "d = f32[2] dynamic-slice(s1, i), dynamic_slice_sizes={2} x = f32[1] slice(d), slice={[0:1]} y = f32[1] slice(d), slice={[1:2]} v = f32[1] subtract(y, x) u = f32[50001] dynamic-update-slice(s0, v, j)", "u, s1", head="a = f32[50001] parameter(0) b = f32[50001] parameter(1)", turns=LONG)
+        .replace("ROOT w = ", "w = ").replace("body=step }", "body=step ROOT r = f32[50001] get-tuple-element(w), index=1 }"), True,
+    ),
+    "beyond the end": (
+        loop("s32[] s32[500]", "a, b", "d = s32[1] dynamic-slice(s1, i), dynamic_slice_sizes={1} e = s32[] reshape(d) c = s32[] add(s0, e)", "c, s1", head="a = s32[] parameter(0) b = s32[500] parameter(1)", turns=LONG)
+        .replace("ROOT w = ", "w = ").replace("body=step }", "body=step ROOT r = s32[] get-tuple-element(w), index=1 }"), False,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_counted_loops_have_no_checks_in_their_inner_loop(name):
+    """Indices that are in bounds have no clamps, and cancellation is looked for once in many iterations."""
+    text, in_bounds = COUNTED[name]
+    executable = agree(text)
+    source = executable.c_source
+    inner = source[source.index("for (; t1 < e1; ++t1)") :].split("poll")[0]
+    assert ("? 0 :" in inner) is not in_bounds
+    assert "budget" not in inner[: inner.index("}")]
 
 
 @pytest.mark.parametrize("turns", [-3, 0, 1, 9])

@@ -394,7 +394,8 @@ def repeated(value: Any, *times: Any) -> Any:
 
 def backwards(values: Any) -> Any:
     """Iterate from the end to the beginning, as `reversed` does."""
-    return Backwards(values) if isinstance(values, (TracedRange, TracedArray, SizedArray)) else reversed(values)
+    is_numbered = isinstance(values, (range, np.ndarray, TracedRange, TracedArray, SizedArray, StackedList))
+    return Backwards(values) if is_numbered and source_of(values) is not None else reversed(values)
 
 
 def zipped(*parts: Any, strict: bool = False) -> Any:

@@ -28,7 +28,7 @@ def condition(value: Any) -> Any:
 
 
 def truth(value: Any) -> TracedArray:
-    """Return the truth of a traced number.
+    """Return the truth of a traced number, or of a list or tuple.
 
     Raises
     ------

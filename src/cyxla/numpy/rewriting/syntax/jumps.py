@@ -52,11 +52,15 @@ def remove_jumps(body: Sequence[ast.stmt]) -> list[ast.stmt]:
         return list(body)
     if isinstance(body[-1], ast.Return) and not has_own(body[:-1], (ast.Return,)):
         return [*_Remover().block(body[:-1]).statements, body[-1]]
-    returns = has_own(body, (ast.Return,))
-    block = _Remover().block(body)
+    returns = [n for n in own_nodes(body) if isinstance(n, ast.Return)]
+    gives_value = not all(map(_is_nothing, returns))
+    block = _Remover(gives_value).block(body)
     if not returns:
         return block.statements
     last = body[-1]
+    if not gives_value:
+        start = build.located([build.assign(RETURNED, build.constant(False))], body[0])
+        return _with_docstring_first([*start, *block.statements])
     start = [
         build.assign(RETURNED, build.constant(False)),
         build.assign(VALUE, build.hook("unbound", build.constant(VALUE))),
@@ -65,6 +69,10 @@ def remove_jumps(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     end = ast.Return(build.hook("returned", flag, build.name(VALUE)))
     statements = [*build.located(start, body[0]), *block.statements, *build.located([end], last)]
     return _with_docstring_first(statements)
+
+
+def _is_nothing(s: ast.Return) -> bool:
+    return s.value is None or (isinstance(s.value, ast.Constant) and s.value.value is None)
 
 
 def _move_test(s: ast.While) -> None:
@@ -76,13 +84,14 @@ def _move_test(s: ast.While) -> None:
 
 def _with_docstring_first(statements: list[ast.stmt]) -> list[ast.stmt]:
     for k, s in enumerate(statements):
-        if isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant) and isinstance(s.value.value, str) and k == 2:
+        if isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant) and isinstance(s.value.value, str) and k < 3:
             return [s, *statements[:k], *statements[k + 1 :]]
     return statements
 
 
 class _Remover:
-    def __init__(self) -> None:
+    def __init__(self, gives_value: bool = True) -> None:
+        self._gives_value = gives_value  # whether a `return` gives one; the result is None otherwise
         self._loops: list[tuple[str, str]] = []  # flags of `break` and `continue` of the enclosing loops
         self._count = 0
 
@@ -117,8 +126,9 @@ class _Remover:
 
     def _statement(self, s: ast.stmt) -> Block:
         if isinstance(s, ast.Return):
-            value = s.value or build.constant(None)
-            flags = [build.assign(VALUE, value), build.assign(RETURNED, build.constant(True))]
+            flags = [build.assign(RETURNED, build.constant(True))]
+            if self._gives_value:
+                flags.insert(0, build.assign(VALUE, s.value or build.constant(None)))
             return Block(build.located(flags, s), {RETURNED}, True)
         if isinstance(s, (ast.Break, ast.Continue)):
             flag = self._loops[-1][isinstance(s, ast.Continue)]

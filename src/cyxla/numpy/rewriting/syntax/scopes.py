@@ -12,6 +12,7 @@ from sysconfig import get_paths
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
+from cyxla.numpy.rewriting.python_functions.assertions import is_assertion
 from cyxla.numpy.rewriting.python_functions.classes import SUBSTITUTES_IN_SCOPE
 from cyxla.numpy.rewriting.python_functions.table import SUBSTITUTES
 from cyxla.numpy.rewriting.syntax.names import Names
@@ -106,6 +107,8 @@ def is_called(value: Any, package: str) -> bool:
     """Return True if calls of a function by one of a package are made through `Hooks.call`."""
     if not callable(value):
         return False
+    if is_assertion(value):
+        return True
     try:
         if value in SUBSTITUTES or value in SUBSTITUTES_IN_SCOPE:
             return True

@@ -10,7 +10,7 @@ from cyxla.types import ElementType
 from cyxla.types.dtype import Kind
 from cyxla.xla.cpu.c import scalar, scalar_computation
 from cyxla.xla.cpu.c.writer import CWriter
-from cyxla.xla.cpu.loops.index_map import Affine, Atom, Choice, Condition, Division, Quotient, Runtime
+from cyxla.xla.cpu.loops.index_map import Affine, Atom, Choice, Condition, Division, InRange, Quotient, Runtime
 from cyxla.xla.cpu.loops.loop_ir import Body
 from cyxla.xla.cpu.loops.nodes import Apply, Call, Constant, Guard, IndexValue, Load, Map, Node, Table
 
@@ -200,6 +200,8 @@ class LoopNest:
 
     def atom(self, atom: Atom) -> str:
         """Return the C of an atom; a local, if it needs one, is emitted at the depth where it is available."""
+        if isinstance(atom, InRange):
+            return f"(int64_t){self.text(atom.node)}"
         if atom not in self._atom_texts:
             writer = self.writers[self.depth_of_atom(atom)]
             c_type = "int32_t" if atom.high < 2**31 else "int64_t"

@@ -92,6 +92,12 @@ class Runtime(Atom):
         self.number, self.low, self.high, self.node = number, low, high, node
 
 
+class InRange(Runtime):
+    """Value of a node that is known to be in the range: it needs no clamp."""
+
+    __slots__ = ()
+
+
 class Choice(Atom):
     """Form where all conditions hold, 0 elsewhere."""
 
@@ -261,6 +267,11 @@ class Space:
             return ZERO
         key = (Runtime, node, high)
         return _term(self._derived.get(key) or self._derive(key, Runtime(self._next(), 0, high, node)))
+
+    def in_range(self, node: Node, high: int) -> Affine:
+        """Return a form for a value that is read at run time, and known to be in [0, high]."""
+        key = (InRange, node, high)
+        return _term(self._derived.get(key) or self._derive(key, InRange(self._next(), 0, high, node)))
 
     def choice(self, conditions: tuple[Condition, ...], form: Affine, high: int) -> Affine:
         """Return `form` where the conditions hold (it is then in [0, high]), else 0; conditions must be undecided."""

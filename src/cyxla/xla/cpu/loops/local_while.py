@@ -12,7 +12,7 @@ from cyxla.xla.cpu.kernel import cost, machine
 from cyxla.xla.cpu.kernel.array_types import memory_type, memory_typedefs
 from cyxla.xla.cpu.kernel.hlo_quotes import number_instructions
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step, Value
-from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, leaves, own_leaves
+from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, leaves, own_leaves, resolve
 from cyxla.xla.cpu.loops.hoisting import table_definition
 from cyxla.xla.cpu.loops.loop_ir import Reads
 from cyxla.xla.cpu.loops.loop_text import LoopListing
@@ -26,20 +26,51 @@ from cyxla.xla.cpu.loops.straight_line import (
     update_chain,
 )
 from cyxla.xla.hlo import OPCODES, Instruction
+from cyxla.xla.passes.simplify.index_ranges import IndexRanges
 
 MAX_STATE_ELEMENTS = 256  # elements in locals
+MIN_INDEXED_ELEMENTS = 4  # of an array that is better kept in memory than in locals, if it is indexed
 
 
 _KERNEL_NS = 1.6 * machine.KERNEL_CALL_NS  # time of a kernel call in a loop, with pointers set up anew
 _LANES = 16
 
 
-def emit_local_while(ins: Instruction) -> Step | str:
-    """Emit the kernel of a while loop, or return the reason why several kernels run it better."""
+def emit_local_while(ins: Instruction, ranges: IndexRanges | None = None) -> Step | str:
+    """Emit the kernel of a while loop, or return the reason why several kernels run it better.
+
+    Parameters
+    ----------
+    ins : Instruction
+        Loop.
+    ranges : IndexRanges, optional
+        Ranges of scalars in the program.
+    """
     try:
-        return _Loop(ins).step()
+        return _Loop(ins, ranges).step()
     except UnsuitableLoopError as error:
         return str(error)
+
+
+def indexes_small_arrays(ins: Instruction) -> bool:
+    """Return True if a loop writes elements of small arrays at positions known at run time.
+
+    In locals, each such write is a choice among all elements, so that arrays in memory are faster.
+    """
+    stack = list(ins.called)
+    while stack:
+        for nested in stack.pop().instructions:
+            if nested.opcode in CONTROL_FLOW:
+                stack += nested.called
+            elif nested.opcode == "dynamic-update-slice" and _is_choice(nested):
+                return True
+    return False
+
+
+def _is_choice(update: Instruction) -> bool:
+    operand, new, *starts = update.operands
+    is_small = new.shape.size == 1 and MIN_INDEXED_ELEMENTS <= operand.shape.size <= MAX_ELEMENTS
+    return is_small and any(resolve(start).instruction.opcode != "constant" for start in starts)
 
 
 def used_leaves(ins: Instruction) -> set[int]:
@@ -70,7 +101,8 @@ def _ns(ins: Instruction) -> float:
 
 
 class _Loop:
-    def __init__(self, ins: Instruction) -> None:
+    def __init__(self, ins: Instruction, ranges: IndexRanges | None) -> None:
+        self.ranges = ranges
         self.ins, self.state, self.initial = ins, own_leaves(ins), leaves(ins.operands[0])
         self.reads = Reads()
         body = ins.called[0]
@@ -107,7 +139,7 @@ class _Loop:
         sources: dict[Value, ArraySource] = {
             v: self.reads.slot(v) for v in self.initial if v.instruction.opcode != "constant"
         }
-        kernel_state = KernelState(self.reads, CWriter(), numbers=number_instructions([self.ins]))
+        kernel_state = KernelState(self.reads, CWriter(), numbers=number_instructions([self.ins]), ranges=self.ranges)
         scope = Scope(kernel_state, sources)
         pointers = {n: f"p{slot}" for n, slot in zip(self.updated, targets, strict=True)}
         final_state = scope.loop(self.ins, pointers)

@@ -141,6 +141,10 @@ class Body(Graph):
             return self.table(literal, index.linear)
         return self._element(Value(ins), index)
 
+    def start(self, ins: Instruction, node: Node, high: int) -> Affine:
+        """Return the form of a start index that an instruction computes, clamped to [0, high]."""
+        return self.clamp_start(node, high)
+
     def clamp_start(self, node: Node, high: int) -> Affine:
         """Return the form of a start index that is read at run time, clamped to [0, high]."""
         if node in self._integers:
@@ -299,10 +303,13 @@ def _iota(body: Body, ins: Instruction, index: Index) -> _Steps:
 
 def _dynamic_slice(body: Body, ins: Instruction, index: Index) -> _Steps:
     operand = ins.operands[0]
-    starts = yield start_requests(body, ins.operands[1:], operand.shape.rank)
+    requests = start_requests(body, ins.operands[1:], operand.shape.rank)
+    starts = yield requests
     coordinates = [
-        body.space.add(c, body.clamp_start(s, n - size))
-        for c, s, n, size in zip(index.coordinates, starts, operand.shape.dims, ins.shape.dims, strict=True)
+        body.space.add(c, body.start(i, s, n - size))
+        for c, (i, _), s, n, size in zip(
+            index.coordinates, requests, starts, operand.shape.dims, ins.shape.dims, strict=True
+        )
     ]
     (node,) = yield [(operand, body.space.index(operand.shape.dims, tuple(coordinates)))]
     return node

@@ -6,7 +6,7 @@ small reductions and dots unrolled, nested loops and branches as loops and branc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -26,12 +26,15 @@ from cyxla.xla.cpu.loops.index_map import Affine, Condition, Index, Space
 from cyxla.xla.cpu.loops.loop_ir import Body, Reads, start_requests
 from cyxla.xla.cpu.loops.nodes import Node
 from cyxla.xla.hlo import Computation, Instruction
+from cyxla.xla.passes.simplify.index_ranges import IndexRanges
 from cyxla.xla.passes.simplify.trip_count import known_trip_count
 
 MAX_ELEMENTS = 32  # elements of one array
 MAX_NODES = 1500  # nodes of one kernel, a bound on gcc's time
 DEPENDENT_OP_NS = 1.0  # time of an operation in a chain of dependent ones
 POLL_EVERY = machine.POLL_NS  # ns of estimated work between two checks for cancellation
+_CHUNK_NS = 1 << 14  # ns of estimated work in a loop without checks, inside of one with checks
+SHORT_NS = 2 * _CHUNK_NS  # ns of a loop that leaves the checks to outer ones
 _MAX_NS = 1e12  # bound on any estimate
 _ASSUMED_TRIP_COUNT = 10_000  # of loops without a known trip count
 _WITHOUT_CODE = frozenset({"parameter", "constant"})
@@ -62,6 +65,8 @@ class KernelState:
         Numbers of the instructions for quotes in the C.
     bodies : list of Body
         Loop IR of the scopes, outer ones first.
+    ranges : IndexRanges or None
+        Ranges of scalars in the program.
     """
 
     reads: Reads
@@ -70,6 +75,29 @@ class KernelState:
     nodes: int = 0
     numbers: dict[Instruction, int] = field(default_factory=dict)
     bodies: list[Body] = field(default_factory=list)
+    ranges: IndexRanges | None = None
+
+
+class _RangedBody(Body):
+    """Loop body whose start indices need no clamp where ranges of scalars tell that they are in bounds."""
+
+    def __init__(
+        self,
+        space: Space,
+        fused: Mapping[Instruction, int],
+        reads: Reads,
+        externals: dict[Value, Callable[[Index], Node]],
+        ranges: IndexRanges | None,
+    ) -> None:
+        super().__init__(space, fused, reads, externals)
+        self._ranges = ranges
+
+    def start(self, ins: Instruction, node: Node, high: int) -> Affine:
+        """Return the form of a start index, without a clamp if it is known to be in bounds."""
+        found = None if self._ranges is None or node in self._integers else self._ranges.of(ins)
+        if found is not None and found[0] >= 0 and found[1] <= high:
+            return self.space.in_range(node, high)
+        return super().start(ins, node, high)
 
 
 class Scope:
@@ -94,7 +122,7 @@ class Scope:
         numbers = kernel_state.numbers
         fused = {ins: numbers.setdefault(ins, len(numbers)) for ins in expressions}
         externals = {v: self._reader(v) for v in (*sources, *(v for i in self.statements for v in own_leaves(i)))}
-        self.body = Body(self.space, fused, kernel_state.reads, externals)
+        self.body = _RangedBody(self.space, fused, kernel_state.reads, externals, kernel_state.ranges)
         kernel_state.bodies.append(self.body)
         self.nest = LoopNest(self.body, [], kernel_state.names.child())
         self.nest.tables = kernel_state.tables
@@ -207,9 +235,11 @@ class Scope:
     def starts(self, ins: Instruction) -> list[Affine]:
         """Return the clamped start indices of a dynamic-update-slice."""
         operand, new, *starts = ins.operands
-        start_nodes = [self.body.value(i, at) for i, at in start_requests(self.body, tuple(starts), operand.shape.rank)]
+        requests = start_requests(self.body, tuple(starts), operand.shape.rank)
         max_starts = [n - size for n, size in zip(operand.shape.dims, new.shape.dims, strict=True)]
-        return [self.body.clamp_start(s, high) for s, high in zip(start_nodes, max_starts, strict=True)]
+        return [
+            self.body.start(i, self.body.value(i, at), high) for (i, at), high in zip(requests, max_starts, strict=True)
+        ]
 
     # ------------------------------------------------------------------------------------------------ loops
     def loop(self, ins: Instruction, pointers: dict[int, str] | None = None) -> list[ArraySource]:
@@ -225,15 +255,11 @@ class Scope:
             else:
                 state.append([self._variable(value.shape.dtype, x) for x in self.elements(value)])
         trips = known_trip_count(ins)
-        counter = self.c.name("t")
-        head = f"for (int64_t {counter} = 0; {counter} < {trips}; ++{counter})" if trips is not None else "for (;;)"
-        with self.c.block(head):
-            self.c.lines(barrier_if(loop_carries_product(body)))
-            ns = self._iteration(body, condition if trips is None else None, state, is_invariant, pointers)
-            # Loops far shorter than the time between two checks leave them to outer loops.
-            if trips is None or trips * ns > POLL_EVERY / 1000:
-                poll = f"if ((s = ctx->poll(ctx))) return s; budget = {POLL_EVERY};"
-                self.c.line(f"if ((budget -= {int(min(ns, POLL_EVERY)) + 1}) < 0) {{ {poll} }}")
+        outer, self.c = self.c, self.c.child()
+        self.c.lines(barrier_if(loop_carries_product(body)))
+        ns = self._iteration(body, condition if trips is None else None, state, is_invariant, pointers)
+        iteration, self.c = self.c.written, outer
+        write_loop(self.c, trips, iteration, ns, polls=trips is None or trips * ns > SHORT_NS)
         self.cost += min(ns, _MAX_NS) * (_ASSUMED_TRIP_COUNT if trips is None else trips)
         return state
 
@@ -275,6 +301,42 @@ class Scope:
         self.kernel_state.nodes += len(scope.body.nodes)
         self._check_size()
         self.c.lines(scope.c.written)
+
+
+def write_loop(c: CWriter, trips: int | None, iteration: list[str], ns: float, *, polls: bool) -> None:
+    """Write a loop that looks now and then whether it is cancelled.
+
+    Parameters
+    ----------
+    c : CWriter
+        Writer.
+    trips : int or None
+        Number of iterations; None if the iteration ends the loop.
+    iteration : list of str
+        Lines of an iteration.
+    ns : float
+        Estimated time of an iteration.
+    polls : bool
+        Whether the loop checks for cancellation.
+    """
+    counter, step = c.name("t"), int(min(ns, POLL_EVERY)) + 1
+    poll = f"if ((s = ctx->poll(ctx))) return s; budget = {POLL_EVERY};"
+    chunk = _CHUNK_NS // step
+    if (
+        polls and trips is not None and chunk > 1 and trips > 2 * chunk
+    ):  # a loop without checks may become one of vectors
+        end = c.name("e")
+        with c.block(f"for (int64_t {counter} = 0; {counter} < {trips};)"):
+            c.line(f"const int64_t {end} = {trips} - {counter} < {chunk} ? {trips} : {counter} + {chunk};")
+            with c.block(f"for (; {counter} < {end}; ++{counter})"):
+                c.lines(iteration)
+            c.line(f"if ((budget -= {chunk * step}) < 0) {{ {poll} }}")
+        return
+    head = f"for (int64_t {counter} = 0; {counter} < {trips}; ++{counter})" if trips is not None else "for (;;)"
+    with c.block(head):
+        c.lines(iteration)
+        if polls:
+            c.line(f"if ((budget -= {step}) < 0) {{ {poll} }}")
 
 
 def assign_parallel(c: CWriter, pairs: Sequence[tuple[str, str]]) -> None:

@@ -16,7 +16,7 @@ from cyxla.xla.cpu.kernel.values import leaves, own_leaves, resolve
 from cyxla.xla.cpu.loops.hoisting import reachable
 from cyxla.xla.cpu.loops.index_map import Affine, Index
 from cyxla.xla.cpu.loops.nodes import External, Node
-from cyxla.xla.cpu.loops.straight_line import UnsuitableLoopError, assign_parallel
+from cyxla.xla.cpu.loops.straight_line import SHORT_NS, UnsuitableLoopError, assign_parallel, write_loop
 from cyxla.xla.cpu.nests.lines import NestLines
 from cyxla.xla.cpu.nests.memory import Array, NestState
 from cyxla.xla.cpu.nests.scope_plan import ScopePlan, Statement, StatementKind
@@ -260,23 +260,21 @@ class Scope:
     ) -> None:
         """Write a loop over a state; its parameters in `owned` may be overwritten."""
         trips = known_trip_count(ins)
-        counter = self.c.name("t")
-        head = f"for (int64_t {counter} = 0; {counter} < {trips}; ++{counter})" if trips is not None else "for (;;)"
-        with self.c.block(head):
-            self.c.lines(barrier_if(loop_carries_product(body.computation)))
-            ns = 0.0
-            if trips is None:
-                test = self._nested(condition, state, set())
-                test.run()
-                result = test.scalar(test.plan.results[0])
-                self._include(test)
-                self.c.line(f"if (!{result}) break;")
-                ns += test.cost
-            ns += self._iteration(body, state, owned)
-            most = trips if trips is not None else self._most_trips(ins)
-            if most is None or most * ns > POLL_EVERY / 100:  # shorter loops leave it to outer ones
-                poll = f"if ((s = ctx->poll(ctx))) return s; budget = {POLL_EVERY};"
-                self.c.line(f"if ((budget -= {int(min(ns, POLL_EVERY)) + 1}) < 0) {{ {poll} }}")
+        outer, self.c = self.c, self.c.child()
+        self.c.lines(barrier_if(loop_carries_product(body.computation)))
+        ns = 0.0
+        if trips is None:
+            test = self._nested(condition, state, set())
+            test.run()
+            result = test.scalar(test.plan.results[0])
+            self._include(test)
+            self.c.line(f"if (!{result}) break;")
+            ns += test.cost
+        ns += self._iteration(body, state, owned)
+        iteration, self.c = self.c.written, outer
+        most = trips if trips is not None else self._most_trips(ins)
+        polls = most is None or most * ns > SHORT_NS
+        write_loop(self.c, trips, iteration, ns, polls=polls)
         assumed = trips if trips is not None else _ASSUMED_TRIP_COUNT if most is None else -(-most // 2)
         self.cost += min(ns, _MAX_NS) * assumed
 

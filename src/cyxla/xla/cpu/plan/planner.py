@@ -10,7 +10,7 @@ from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import Step
 from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, leaves, own_leaves, resolve
 from cyxla.xla.cpu.loops.blocked_while import emit_blocked_while
-from cyxla.xla.cpu.loops.local_while import emit_local_while
+from cyxla.xla.cpu.loops.local_while import emit_local_while, indexes_small_arrays
 from cyxla.xla.cpu.nests.emit import emit_nest
 from cyxla.xla.cpu.plan.fusion import article, fuse
 from cyxla.xla.cpu.plan.horizontal_fusion import fuse_small_kernels
@@ -75,7 +75,11 @@ def plan(computation: Computation, live_results: Sequence[LiveResult] = (), rang
 def _while(group: Group, reasons: list[Refusal], ranges: IndexRanges | None, state: LoopState) -> Node:
     assert ranges is not None
     (ins,) = group.instructions
-    local = emit_local_while(ins)
+    if indexes_small_arrays(ins):
+        nest = emit_nest(ins, ranges)
+        if isinstance(nest, Step):
+            return KernelNode(replace(nest, groups=(group,)))
+    local = emit_local_while(ins, ranges)
     if isinstance(local, Step):
         return KernelNode(replace(local, groups=(group,)))
     blocked = emit_blocked_while(ins)

@@ -250,6 +250,42 @@ def old_name_in_a_list(v, x):
     return a, c[0], t
 
 
+@case("a is written and replaced, and has another name")
+def zeros_under_two_names(v, x):
+    a = np.zeros(3)
+    b, t, k = a, 0.0, 0
+    while k < 3 and v[k] < 0.75:
+        a[0] += 1.0
+        t += b[0]
+        a = a * 0.5 + v
+        k += 1
+    return a, t
+
+
+@case()
+def zeros_written_and_replaced(v, x):
+    a, k = np.zeros(3), 0
+    while k < 3 and v[k] < 0.75:
+        a[0] += v[0]
+        a = a * 0.5 + v
+        k += 1
+    return a
+
+
+@case()
+def points_that_stay(v, x):
+    z, steps, found = x * 1.0, x * 0.5, np.zeros(3)
+    for _ in range(8):
+        if not len(z):
+            break
+        np.multiply(z, z, z)
+        np.add(z, steps, z)
+        gone = np.abs(z) > 4
+        found[: len(z)] += gone
+        z, steps = z[~gone], steps[~gone]
+    return found
+
+
 @case("is another array")
 def many_arrays(v, x):
     a, b = x + 1, x + 2

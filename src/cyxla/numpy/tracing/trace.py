@@ -351,9 +351,11 @@ class Trace:
             self._captured[op.instruction] = parameter
         return parameter
 
-    def has_captured(self, op: XlaOp) -> bool:
-        """Return True if a value of an enclosing trace is used in this one."""
-        return op.instruction in self._captured
+    def has_used(self, op: XlaOp) -> bool:
+        """Return True if an instruction of this trace has read a value of it, or of an enclosing one."""
+        if op.builder is not self.builder:
+            return op.instruction in self._captured
+        return any(op.instruction in ins.operands for ins in self.builder.instructions)
 
     def note_write(self) -> None:
         """Note a write to an argument."""
@@ -547,6 +549,14 @@ def end(trace: Trace) -> None:
     while ended is not trace:
         ended = stack.pop()
         end_trace()
+
+
+def is_under_way(trace: Trace | None) -> bool:
+    """Return True for the current trace and those around it."""
+    found = current()
+    while found is not None and found is not trace:
+        found = found.parent
+    return found is not None
 
 
 @contextlib.contextmanager

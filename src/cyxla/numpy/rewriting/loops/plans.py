@@ -60,6 +60,10 @@ class Plan:
     ----------
     written : list of TracedArray
         Arrays of enclosing functions that iterations write to.
+    overwritten : set of int
+        Identities of those which iterations write to other than by a variable whose array is carried as a value.
+    traced : set of int
+        Identities of arrays of known values that became traced, so that uses of them are seen.
     kinds : dict of (int, int) to Kind
         Types that numbers of the initial state are converted to, by variable and leaf.
     ranks : dict of (int, int) to Rank0
@@ -83,6 +87,8 @@ class Plan:
     """
 
     written: list[TracedArray] = field(default_factory=list)
+    overwritten: set[int] = field(default_factory=set)
+    traced: set[int] = field(default_factory=set)
     kinds: dict[tuple[int, int], Kind] = field(default_factory=dict)
     ranks: dict[tuple[int, int], Rank0] = field(default_factory=dict)
     learned: dict[int, Learned] = field(default_factory=dict)
@@ -105,9 +111,11 @@ class Plan:
     def knowledge(self) -> tuple[Any, ...]:
         """Return what passes have learned so far, to be compared."""
         kinds = {key: (isinstance(kind, type), kind) for key, kind in self.kinds.items()}
-        sets = [frozenset(s) for s in (self.maybe_unbound, self.as_value, self.as_object)]
+        sets = [
+            frozenset(s) for s in (self.maybe_unbound, self.as_value, self.as_object, self.overwritten, self.traced)
+        ]
         exchanged = {k: frozenset(map(id, arrays)) for k, arrays in self.exchanged.items()}
-        return len(self.learned), kinds, dict(self.ranks), dict(self.doubtful), sets, exchanged, frozenset(self.related)
+        return len(self.learned), kinds, dict(self.ranks), dict(self.doubtful), sets, exchanged
 
 
 class Peel(Exception):  # noqa: N818 - no error, but a decision

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -11,12 +11,14 @@ from cyxla.numpy.control.carry import agreed_kind, array_text
 from cyxla.numpy.rewriting.loops.plans import Learned, Peel, Plan, Repeat, Unsuitable, Variables, is_shared_array
 from cyxla.numpy.rewriting.parts.parts import Leaves, Part, like
 from cyxla.numpy.rewriting.parts.sharing import (
+    has_other_names,
     may_have_been_written,
     possible_roots,
     refuse_use,
     share,
 )
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound, unbound_flag
+from cyxla.numpy.tracing.arrays.known_array import KnownArray
 from cyxla.numpy.tracing.arrays.traced_array import Doubt, TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.promotion import Kind, dtype_of, same_kind
@@ -254,14 +256,14 @@ class Recording:
 
     def _note_sharing(self) -> None:
         """Note which values before an iteration may be arrays that the body has under other names, too."""
-        written = {id(a) for a in self.plan.written}
         first: dict[int, TracedArray] = {}
         parameters = {(s.variable, s.leaf): s.parameter for s in self.slots if s.is_array}
         for slot in self.slots:
             if not slot.is_array or not self._is_local(slot.variable):
                 continue
             roots = [] if slot.before is None else possible_roots(slot.before)
-            others = [r for r in roots if r.origin or r.sharing is not None or id(r) in written]
+            has_names = slot.before is not None and has_other_names(slot.before)
+            others = [r for r in roots if r.origin or has_names or id(r) in self.plan.overwritten]
             others += [first.setdefault(id(r), slot.parameter) for r in roots]
             others += self.plan.exchanged.get(slot.variable, ())
             others += [
@@ -294,11 +296,23 @@ class Recording:
         for k, value in enumerate(state):
             self._variable(k, value)
         self._relate(state)
+        self._note_overwritten()
         if self.plan.knowledge() != before:
             return self._abandon()
         self._take_arrays()
         self.part.close()
         return True
+
+    def _written_slots(self) -> Iterator[tuple[TracedArray, Slot]]:
+        """Yield the arrays of enclosing functions that iterations write to, with their parts of the state."""
+        return zip(self.plan.written, [s for s in self.slots if s.variable < 0], strict=True)
+
+    def _note_overwritten(self) -> None:
+        """Note which arrays that variables have before the loop are written by another name."""
+        before = [s.before for s in self.slots if s.is_array and s.before is not None]
+        ids = {id(r) for array in before for r in possible_roots(array)}
+        written = [a for a, s in self._written_slots() if a.root_op is not s.parameter._op]
+        self.plan.overwritten |= {id(a) for a in written if id(a) in ids}
 
     def _abandon(self) -> bool:
         self.part.close()
@@ -490,9 +504,9 @@ class Recording:
         for k, parts in by_variable.items():
             values[k] = self._builders[k].build(parts)
         made = {(k, j): a for k, parts in by_variable.items() for j, a in enumerate(parts) if is_shared_array(a)}
-        self._note_sharing_after(made)
         for k in by_variable:
             self._poison(k)
+        self._note_sharing_after(made)
         for k, flag in zip(sorted(self.variables.exits), exits, strict=True):
             values[k] = TracedArray(flag)
         return tuple(values)
@@ -538,8 +552,20 @@ class Recording:
         """Refuse a body that reads an array by another name which it writes and replaces by a variable."""
         if self.can_peel:
             raise Peel
-        if slot.before is not None and self.part.trace.has_captured(slot.before.root.root_op):
+        roots = [] if slot.before is None else possible_roots(slot.before)
+        known = [r for r in roots if isinstance(r, KnownArray) and r.known is not None]
+        if known:
+            self._trace_in_next_pass(known)
+            return
+        parameters = {id(a): s.parameter._op for a, s in self._written_slots()}
+        if any(self.part.trace.has_used(parameters.get(id(r), r.root_op)) for r in roots):
             raise Unsuitable(f"{self.variables.names[k]} is written and replaced, and has another name")
+
+    def _trace_in_next_pass(self, arrays: Sequence[KnownArray]) -> None:
+        """Make arrays traced, and learn that, so that the next pass sees where they are used."""
+        for array in arrays:
+            array.become_traced()
+            self.plan.traced.add(id(array))
 
     def _poison(self, k: int) -> None:
         """Make later uses of an array an error that iterations wrote while a variable named it, and then replaced."""
@@ -548,7 +574,8 @@ class Recording:
             return
         for slot in self.slots:
             if slot.variable == k and self._is_written(slot):
-                refuse_use(old.root, self.variables.names[k])
+                for root in possible_roots(old):
+                    refuse_use(root, self.variables.names[k])
 
 
 def _arrays(value: Any) -> list[TracedArray]:

@@ -6,13 +6,14 @@ later uses of it are refused.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from cyxla.errors import TraceError
 from cyxla.numpy.tracing.arrays.known_array import KnownArray
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, View
-from cyxla.numpy.tracing.trace import current, user_line
+from cyxla.numpy.tracing.trace import current, is_under_way, user_line
 from cyxla.xla.hlo.builder import XlaOp
 
 #: Greatest number of arrays of which an array may be one: unrolled loops with branches would make ever more of them.
@@ -34,23 +35,29 @@ class Sharing:
         True if an array that may be this one was written.
     """
 
-    __slots__ = ("_cause", "_name", "_seen", "may_be", "was_written")
+    __slots__ = ("_cause", "_name", "_others", "_seen", "may_be", "was_written")
 
     def __init__(self) -> None:
         self.may_be: list[TracedArray] = []
         self.was_written = False
         self._name = self._cause = ""
-        self._seen: list[tuple[TracedArray, XlaOp | None]] = []
+        self._seen: list[tuple[TracedArray, tuple[XlaOp | None, bool]]] = []
+        self._others: list[weakref.ref[TracedArray]] = []  # which may be this array
 
-    def add(self, roots: Sequence[TracedArray], name: str, cause: str) -> None:
-        """Note that the array may be one of others."""
+    def add(self, array: TracedArray, roots: Sequence[TracedArray], name: str, cause: str) -> None:
+        """Note that an array, to which this belongs, may be one of others."""
         self._name, self._cause = self._name or name, self._cause or cause
         known = {id(r) for r in self.may_be}
         new = [r for r in roots if id(r) not in known]
         self.may_be += new
-        self._seen += [(r, _value_of(r)) for r in new]
+        self._seen += [(r, _state_of(r)) for r in new]
         for root in new:
-            sharing_of(root)
+            sharing_of(root)._others.append(weakref.ref(array))
+
+    def others(self) -> list[TracedArray]:
+        """Return the arrays of traces that are under way that may be this one."""
+        found = [array for other in self._others if (array := other()) is not None]
+        return [array for array in found if is_under_way(array.owner)]
 
     def before_read(self) -> None:
         """Refuse a use of the array if another one that it may be was written.
@@ -60,8 +67,10 @@ class Sharing:
         SharedArrayError
             It was.
         """
-        if any(_value_of(root) is not before or isinstance(root.base, _Refused) for root, before in self._seen):
-            self.refuse()
+        for root, (value, is_refused) in self._seen:
+            new_value, is_refused_now = _state_of(root)
+            if new_value is not value or is_refused_now is not is_refused:
+                self.refuse()
 
     def before_write(self) -> None:
         """Make later uses of the arrays errors that the array may be.
@@ -86,9 +95,12 @@ class Sharing:
         )  # fmt: skip
 
 
-def _value_of(array: TracedArray) -> XlaOp | None:
-    """Return the value of an array; None for one of known values, which is traced from the first write on."""
-    return None if array.known is not None else array._op
+def _state_of(array: TracedArray) -> tuple[XlaOp | None, bool]:
+    """Return the value of an array, and whether its use is refused.
+
+    There is no value for an array of known values, which is traced from the first write on.
+    """
+    return None if array.known is not None else array._op, isinstance(array.base, _Refused)
 
 
 def sharing_of(array: TracedArray) -> Sharing:
@@ -131,7 +143,15 @@ def share(array: TracedArray, others: Sequence[TracedArray], name: str, cause: s
             hint=f"copy it: {name} = {name}.copy()",
         )  # fmt: skip
     if roots:
-        sharing_of(array).add(roots, name, cause)
+        sharing_of(array).add(array, roots, name, cause)
+
+
+def has_other_names(array: TracedArray) -> bool:
+    """Return True if arrays may share memory with one that are none of those that it may be."""
+    roots = possible_roots(array)
+    known = {id(r) for r in roots}
+    found = [o for r in roots if isinstance(r.sharing, Sharing) for o in r.sharing.others()]
+    return any(id(o) not in known for o in found)
 
 
 def may_have_been_written(array: TracedArray) -> bool:

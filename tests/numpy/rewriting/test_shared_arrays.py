@@ -131,6 +131,16 @@ def written_at_the_begin_of_iterations(v, x):
     return a, b, t
 
 
+@case("a loop on a traced condition cannot be compiled")
+def one_new_array_while_a_condition_holds(v, x):
+    a, k = x * 2, 0
+    while k < 3 and v[k] < 0.75:
+        k += 1
+        np.add(a, a, out=a)
+        x = a = x + 1.0
+    return a, x
+
+
 @case()
 def views_in_iterations(v, x):
     a, b, t = x * 2, x * 3, 0.0

@@ -115,7 +115,8 @@ class Plan:
             frozenset(s) for s in (self.maybe_unbound, self.as_value, self.as_object, self.overwritten, self.traced)
         ]
         exchanged = {k: frozenset(map(id, arrays)) for k, arrays in self.exchanged.items()}
-        return len(self.learned), kinds, dict(self.ranks), dict(self.doubtful), sets, exchanged
+        related = frozenset(self.related)
+        return len(self.learned), kinds, dict(self.ranks), dict(self.doubtful), sets, exchanged, related
 
 
 class Peel(Exception):  # noqa: N818 - no error, but a decision

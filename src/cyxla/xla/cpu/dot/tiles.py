@@ -138,9 +138,8 @@ class TiledProduct:
         row_stride, k_stride = self.p.lhs[1:]
         is_wanted = self.direct and not self.live and self.choice.get("prebuilt", 1)
         is_supported = is_wanted and 1 in (k_stride, row_stride)
-        is_long = self.ns >= prebuilt_calls.MIN_PREBUILT_NS
         function = f"dot_tiles_{self.p.dtype.text}"
-        return bool(is_supported and is_long and prebuilt_calls.pointer(function) is not None)
+        return bool(is_supported and prebuilt_calls.is_long(self.ns) and prebuilt_calls.pointer(function) is not None)
 
     @property
     def _panel_bytes(self) -> int:

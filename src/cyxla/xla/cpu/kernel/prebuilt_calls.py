@@ -30,16 +30,19 @@ calls it, None as above. A program of nothing but such kernels is not even compi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 
 from cyxla._native import kernels as library
 from cyxla.xla.cpu.kernel.kernel import Kernel, PrebuiltCall
 from cyxla.xla.cpu.kernel.prebuilt_numbers import number
 
-__all__ = ["kernel", "number", "pointer"]
+__all__ = ["any_cost", "is_long", "kernel", "number", "pointer"]
 
 MIN_PREBUILT_NS = 500.0  # below this cost, sizes known at compile time make code faster
+_least_ns: ContextVar[float] = ContextVar("least_ns", default=MIN_PREBUILT_NS)
 
 _TEXT = """{before}/* {note} */
 static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
@@ -49,6 +52,21 @@ static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
 }}
 """
 _AFTER = "\n  const void *const after[] = {{{functions}}};"
+
+
+@contextmanager
+def any_cost() -> Iterator[None]:
+    """Take prebuilt functions for short kernels too, where no code is generated."""
+    token = _least_ns.set(0.0)
+    try:
+        yield
+    finally:
+        _least_ns.reset(token)
+
+
+def is_long(ns: float) -> bool:
+    """Return whether a kernel has so much to do that the sizes may arrive as numbers."""
+    return ns >= _least_ns.get()
 
 
 def pointer(name: str) -> str | None:
@@ -81,7 +99,7 @@ def kernel(
         Names of the epilogue's functions; if there are any, the function gets an array of pointers to them as a last
         argument.
     """
-    function = pointer(name) if template.cost >= MIN_PREBUILT_NS else None
+    function = pointer(name) if is_long(template.cost) else None
     if function is None:
         return None
     bufs = ", ".join(f"bufs[{k}]" for k in range(buffers))

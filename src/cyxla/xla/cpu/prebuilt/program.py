@@ -24,7 +24,7 @@ from cyxla.xla.cpu.kernel import cost, machine, prebuilt_numbers
 from cyxla.xla.cpu.kernel.cumulative_windows import prefix
 from cyxla.xla.cpu.kernel.sum_order import MAX_UNBLOCKED_ROW, MIN_ROW_LENGTH, PART_NS
 from cyxla.xla.cpu.native.library import Library
-from cyxla.xla.cpu.prebuilt import reduction_calls
+from cyxla.xla.cpu.prebuilt import reduction_calls, small_products
 from cyxla.xla.cpu.prebuilt.clamps import find_clamps
 from cyxla.xla.cpu.prebuilt.forms import BLOCK, LANED, MAX_RANK, OPCODES, TYPES, Form
 from cyxla.xla.cpu.prebuilt.reduction_calls import ReductionCall, Sizes
@@ -452,6 +452,20 @@ class _Writer:
         )  # fmt: skip
         return copied, sizes
 
+    def dot(self, ins: Instruction) -> None:
+        """Call the prebuilt kernel of a small product."""
+        if self.exact or not small_products.is_small(ins):
+            raise NotCoveredError(f"dot to {ins.shape}")
+        step = small_products.step(ins)
+        call = step.kernel.call
+        reads = [v.instruction for v in step.reads]
+        if call is None or step.kernel.phases > 1 or not all(map(self._is_materialised, reads)):
+            raise NotCoveredError("a product without a prebuilt kernel")
+        buffers = [*map(self._buffer_of, reads), self._allocate(ins)]
+        if step.kernel.scratch:
+            buffers.append(self._temporary(_align(step.kernel.scratch)))
+        self._call(self._function(call.name), step.kernel.tasks, buffers, call.numbers, step.kernel.cost)
+
     def reduce_window(self, ins: Instruction) -> None:
         """Call a scan of `prebuilt.reductions`."""
         scanned = prefix(ins)
@@ -639,5 +653,5 @@ _WRITERS: Final[Mapping[str, Callable[[_Writer, Instruction], None]]] = {
     "parameter": _Writer.parameter, "constant": _Writer.constant, "iota": _Writer.iota,
     "transpose": _Writer.transpose, "broadcast": _Writer.broadcast, "reverse": _Writer.reverse,
     "slice": _Writer.slice, "concatenate": _Writer.concatenate, "pad": _Writer.pad, "reduce": _Writer.reduce,
-    "reduce-window": _Writer.reduce_window,
+    "reduce-window": _Writer.reduce_window, "dot": _Writer.dot,
 }  # fmt: skip

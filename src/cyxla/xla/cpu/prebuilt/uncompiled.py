@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from cyxla.errors import UnimplementedError
+from cyxla.xla.cpu.kernel import prebuilt_calls
 from cyxla.xla.cpu.native.compiler_search import COMPILER_HINT, NO_COMPILER
 from cyxla.xla.cpu.native.library import Library
 from cyxla.xla.cpu.prebuilt.program import NotCoveredError, PrebuiltExecutable, prebuilt_program
+from cyxla.xla.cpu.prebuilt.small_products import is_small
 from cyxla.xla.cpu.run.executable import CpuExecutable, Manifest
 from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.hlo.compaction_signature import is_pure_compaction
@@ -52,19 +54,23 @@ def without_compiler(module: HloModule, options: CompileOptions, *, warn: bool =
     warn : bool
         Whether to warn here of a program that will be evaluated; its first call warns otherwise.
     """
-    executable = _steps(module, options) or _kernels(module, options)
+    executable, lowered = _kernels(module, options) or (_steps(module, options), module)
     if executable is None and warn:
         _warn()
-    if executable is not None and _is_faster_in_numpy(module):
+    if executable is not None and _is_faster_in_numpy(lowered):
         executable.missing = UnimplementedError(f"{NO_COMPILER}, and NumPy is faster than the prebuilt kernels")
     return executable or UncompiledExecutable(module, options)
 
 
 def _is_faster_in_numpy(module: HloModule) -> bool:
-    """Return whether NumPy's own functions are faster: for sorts, indices of extremes, and single products."""
-    costly = [i for i in module.entry.instructions if i.opcode not in _FREE]
-    is_product = len(costly) == 1 and costly[0].opcode == "dot"
+    """Return whether NumPy's own functions are faster: for sorts, indices of extremes, and single large products."""
+    costly = list(filter(_is_costly, module.entry.instructions))
+    is_product = len(costly) == 1 and costly[0].opcode == "dot" and not is_small(costly[0])
     return is_product or any(i.opcode == "sort" or _finds_index(i) for i in costly)
+
+
+def _is_costly(ins: Instruction) -> bool:
+    return ins.opcode not in _FREE
 
 
 def _finds_index(ins: Instruction) -> bool:
@@ -84,22 +90,29 @@ def _is_prebuilt(ins: Instruction) -> bool:
     return (ins.opcode in _PREBUILT or is_pure_compaction(ins)) and not ins.shape.is_dynamic
 
 
-def _kernels(module: HloModule, options: CompileOptions) -> PrebuiltExecutable | None:
+def _kernels(module: HloModule, options: CompileOptions) -> tuple[PrebuiltExecutable, HloModule] | None:
+    """Return the executable of a program that needs nothing but prebuilt kernels, and the program after the passes."""
     instructions = module.entry.instructions
-    if len(instructions) > _LONGEST or not all(map(_is_prebuilt, instructions)):
+    if (
+        len(instructions) > _LONGEST
+        or not all(map(_is_prebuilt, instructions))
+        or not any(map(_is_costly, instructions))
+    ):
         return None
     from cyxla.xla.cpu.dump import Dump
     from cyxla.xla.cpu.lowering import emit, run_passes
 
     try:
-        planned, buffers, source = emit(run_passes(module, options, Dump(module)), options)
+        lowered = run_passes(module, options, Dump(module))
+        with prebuilt_calls.any_cost():
+            planned, buffers, source = emit(lowered, options)
     except UnimplementedError:
         return None  # the evaluator knows more types
     if source.recipe is None:
         return None
     manifest = Manifest.of(module, planned, buffers)
     constants = [c.array.reshape(-1).view(np.uint8).data for c in buffers.constants]
-    return PlannedExecutable(module, Library.from_bytes(source.recipe), manifest, constants, options)
+    return PlannedExecutable(module, Library.from_bytes(source.recipe), manifest, constants, options), lowered
 
 
 class SteppedExecutable(PrebuiltExecutable):

@@ -348,6 +348,13 @@ CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
     "loops/map_blocks.h": (
         [("loops/map_blocks.h", {"MAP_PREFIX": prefix, "MAP_BLOCK": 64}) for prefix in "ab"], ("a_run", "b_run"),
     ),
+    "reduce/first_extreme.h": (
+        [("reduce/first_extreme.h", {
+            "FIRST_PREFIX": prefix, "FIRST_TYPE": "float", "FIRST_MEMORY": "float", "FIRST_MASK": "int32_t",
+            "FIRST_PLACE": "int32_t", "FIRST_BEFORE(x, y)": "((x) > (y))",
+        }) for prefix in "ab"],
+        ("a_run", "b_run"),
+    ),
     "reduce/reduce.h": (
         [("reduce/reduce.h", {
             "REDUCE_NAME": f"{prefix}_run", "REDUCE_MEMORY": "float", "REDUCE_LOCAL": "float", "REDUCE_LOAD(m)": "m",

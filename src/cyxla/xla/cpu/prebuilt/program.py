@@ -26,6 +26,7 @@ from cyxla.xla.cpu.kernel.sum_order import MAX_UNBLOCKED_ROW, MIN_ROW_LENGTH, PA
 from cyxla.xla.cpu.native.library import Library
 from cyxla.xla.cpu.prebuilt import reduction_calls, small_products
 from cyxla.xla.cpu.prebuilt.clamps import find_clamps
+from cyxla.xla.cpu.prebuilt.extremes import find_searches, needed
 from cyxla.xla.cpu.prebuilt.forms import BLOCK, LANED, MAX_RANK, OPCODES, TYPES, Form
 from cyxla.xla.cpu.prebuilt.reduction_calls import ReductionCall, Sizes
 from cyxla.xla.cpu.prebuilt.spreads import EACH, SAME, find_spreads
@@ -154,6 +155,9 @@ class _Writer:
         is_tuple = root.opcode == "tuple"
         self.results = list(root.operands) if is_tuple else [root]
         order = [ins for ins in module.entry.post_order() if ins is not root or not is_tuple]
+        self.searches = {} if exact else find_searches(order)
+        if self.searches:
+            order = needed(order, self.results, self.searches)
         self.clamps = {} if exact else find_clamps(order, self.results)
         computed = {ins.operands[0] for ins in self.clamps}
         self.order = [ins for ins in order if ins not in computed]
@@ -174,7 +178,8 @@ class _Writer:
         for index, ins in enumerate(self.order):
             if self.source[ins] is ins:
                 self.current = ins
-                _WRITERS[ins.opcode](self, ins)
+                write = _Writer.first_extreme if ins in self.searches else _WRITERS[ins.opcode]
+                write(self, ins)
                 if self.cost > self.max_ns:
                     raise NotCoveredError(f"more than {self.max_ns:.0f} ns of work")
             for source in last_readers.get(index, ()):
@@ -197,9 +202,12 @@ class _Writer:
         """Find aliases, scalars, and the instruction after which each buffer is free."""
         last: dict[Instruction, int] = {}
         for index, ins in enumerate(self.order):
-            _check(ins)
+            is_search = ins in self.searches
+            _check(ins, "reduce" if is_search else ins.opcode)
             operands = self._operands(ins)
-            is_uniform = bool(operands) and ins.opcode in _UNIFORM_OF_UNIFORM and self.uniform.issuperset(operands)
+            is_uniform = (
+                bool(operands) and ins.opcode in _UNIFORM_OF_UNIFORM and self.uniform.issuperset(operands)
+            ) and not is_search
             if is_uniform or ins.shape.size == 1:
                 self.uniform.add(ins)
             is_view = ins.opcode in _VIEWS or ins in self.spreads or (is_uniform and ins.opcode in _MOVES)
@@ -222,7 +230,8 @@ class _Writer:
 
     def _operands(self, ins: Instruction) -> Sequence[Instruction]:
         """Return the operands of the function that computes an instruction."""
-        return self.clamps.get(ins, ins.operands)
+        search = self.searches.get(ins)
+        return self.clamps.get(ins, ins.operands) if search is None else [search.operand]
 
     def _is_materialised(self, ins: Instruction) -> bool:
         """Return True if every element of a value is in memory."""
@@ -417,6 +426,19 @@ class _Writer:
                 self._call(function, call.tasks, (source, self._buffer_of(start), to), call.numbers, ns)
                 source, ns = parts, partial * scalar.cost("maximum", dtype)
 
+    def first_extreme(self, ins: Instruction) -> None:
+        """Call a function of `prebuilt.reductions` that searches for an extreme."""
+        operand, axis, extreme = self.searches[ins]
+        dtype = operand.shape.dtype
+        function = self._function(f"first_{extreme}_{ElementType.U8 if dtype is ElementType.PRED else dtype}")
+        if not self._is_materialised(operand):
+            raise NotCoveredError("the first of equal elements")
+        sizes, ns = self._sizes(operand.shape.dims, (axis,)), operand.shape.size * 2 * scalar.cost("maximum", dtype)
+        call = reduction_calls.search(sizes, ns)
+        target = self._allocate(ins)
+        if ins.shape.size:
+            self._call(function, call.tasks, (self._buffer_of(operand), target), call.numbers, ns)
+
     @staticmethod
     def _sizes(dims: Sequence[int], reduced: Sequence[int]) -> Sizes:
         """Return the sizes before the first reduced dimension, of those that are, and of the others."""
@@ -589,10 +611,10 @@ def _check_folded(ins: Instruction) -> None:
         raise NotCoveredError(f"{ins.opcode} of constants, which the passes fold")
 
 
-def _check(ins: Instruction) -> None:
-    """Raise if an instruction is unsupported."""
+def _check(ins: Instruction, opcode: str) -> None:
+    """Raise if an instruction, or the opcode that stands for it, is unsupported."""
     shape = ins.shape
-    if ins.opcode not in _WRITERS or not shape.is_array or shape.is_dynamic or ins.control_predecessors:
+    if opcode not in _WRITERS or not shape.is_array or shape.is_dynamic or ins.control_predecessors:
         raise NotCoveredError(f"{ins.opcode} to {shape}")
     if shape.layout is not None and shape.layout != row_major(shape.rank):
         raise NotCoveredError(f"the layout of {shape}")

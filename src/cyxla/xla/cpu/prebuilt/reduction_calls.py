@@ -24,6 +24,7 @@ from cyxla.xla.hlo import Instruction
 
 FEW_COLUMNS = 4  # columns of a sum below which it runs along rows, though these are strided
 _KERNEL_COLUMNS = 512  # columns of a unit of the kernels
+_SEARCH_COLUMNS = 128  # columns of a unit of a search
 _LEAST_PART = 1 << 14  # elements of a part of a reduction in any order
 
 
@@ -79,6 +80,12 @@ def scan(sizes: Sizes, ns: float) -> ReductionCall:
     """Return the call of a scan."""
     units = sizes.outer if sizes.inner == 1 else sizes.outer * -(-sizes.inner // _KERNEL_COLUMNS)
     tasks = cost.tasks(ns, units)
+    return ReductionCall([*sizes, tasks], tasks)
+
+
+def search(sizes: Sizes, ns: float) -> ReductionCall:
+    """Return the call of a search for the first extreme."""
+    tasks = cost.tasks(ns, sizes.outer * -(-sizes.inner // _SEARCH_COLUMNS))
     return ReductionCall([*sizes, tasks], tasks)
 
 

@@ -1,8 +1,8 @@
-"""Prebuilt reductions and scans: in vectors, sums and products of floats in the order of native code.
+"""Prebuilt reductions, scans, and searches for the first extreme: in vectors, or in the order of native code.
 
-The order of the latter is that of `reduce.loops`: along rows, lanes that are folded at the end (``loops.h``), along
-columns row by row, perhaps in groups; complex numbers are added sequentially. Scans are sequential, as in
-`reduce.scans`.
+The order of sums and products of floats is that of `reduce.loops`: along rows, lanes that are folded at the end
+(``loops.h``), along columns row by row, perhaps in groups; complex numbers are added sequentially. Scans are
+sequential, as in `reduce.scans`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cyxla.types import ElementType as E
+from cyxla.types import Kind
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.isa_levels import Level
 from cyxla.xla.cpu.c.kernel_header import instantiate
@@ -38,13 +39,19 @@ def scan_forms() -> dict[tuple[str, E], str]:
     return {(c, t): f"scan_{c}_{t}" for c, t in pairs}
 
 
+def first_forms() -> dict[tuple[str, E], str]:
+    """Return the name of the function of the first index of an extreme for each combiner and type."""
+    types = [t for t in TYPES if t in _LANES or t.kind in (Kind.SIGNED, Kind.UNSIGNED)]
+    return {(c, t): f"first_{c}_{t}" for t in types for c in _EXTREMES}
+
+
 def _accumulator(combiner: str, t: E) -> Accumulator:
     found = accumulator(combiner, t)
     assert found is not None
     return found
 
 
-FUNCTIONS = dict.fromkeys((*forms().values(), *scan_forms().values()), KERNEL)
+FUNCTIONS = dict.fromkeys((*forms().values(), *scan_forms().values(), *first_forms().values()), KERNEL)
 
 
 def text(_: Level) -> str:
@@ -53,7 +60,8 @@ def text(_: Level) -> str:
     memory = [scalar.memory_typedef(f"reduce_{t}", t) + "\n" for t in types]
     reductions = [_function(c, t, name) for (c, t), name in forms().items()]
     scans = [_scan(_accumulator(c, t), t, name) for (c, t), name in scan_forms().items()]
-    return "".join([*memory, *reductions, *scans])
+    firsts = [_first_extreme(c, t, name) for (c, t), name in first_forms().items()]
+    return "".join([*memory, *reductions, *scans, *firsts])
 
 
 def _function(combiner: str, t: E, name: str) -> str:
@@ -123,6 +131,15 @@ def _scan(acc: Accumulator, t: E, name: str) -> str:
         "SCAN_RESULT(init, v)": scalar.store(t, acc.with_init("init", total)),
     }  # fmt: skip
     return instantiate("reduce/scan.h", **parameters) + _export(name)
+
+
+def _first_extreme(combiner: str, t: E, name: str) -> str:
+    parameters: dict[str, str | int] = {
+        "FIRST_PREFIX": name, "FIRST_TYPE": scalar.storage_type(t), "FIRST_MEMORY": f"reduce_{t}",
+        "FIRST_MASK": f"int{t.bits}_t", "FIRST_PLACE": f"int{max(t.bits, 32)}_t",
+        "FIRST_BEFORE(x, y)": f"((x) {'>' if combiner == 'maximum' else '<'} (y))",
+    }  # fmt: skip
+    return instantiate("reduce/first_extreme.h", **parameters) + _export(name)
 
 
 def _one_by_one(combiner: str, t: E, name: str) -> str:

@@ -18,6 +18,7 @@ from cyxla.errors import UnimplementedError
 from cyxla.xla.cpu.kernel import prebuilt_calls
 from cyxla.xla.cpu.native.compiler_search import COMPILER_HINT, NO_COMPILER
 from cyxla.xla.cpu.native.library import Library
+from cyxla.xla.cpu.prebuilt.extremes import find_searches, is_quick, needed
 from cyxla.xla.cpu.prebuilt.program import NotCoveredError, PrebuiltExecutable, prebuilt_program
 from cyxla.xla.cpu.prebuilt.small_products import is_small
 from cyxla.xla.cpu.run.executable import CpuExecutable, Manifest
@@ -64,9 +65,12 @@ def without_compiler(module: HloModule, options: CompileOptions, *, warn: bool =
 
 def _is_faster_in_numpy(module: HloModule) -> bool:
     """Return whether NumPy's own functions are faster: for sorts, indices of extremes, and single large products."""
-    costly = list(filter(_is_costly, module.entry.instructions))
+    order, root = list(module.entry.post_order()), module.entry.root
+    searches = find_searches(order)
+    costly = list(filter(_is_costly, needed(order, [root], searches)))
     is_product = len(costly) == 1 and costly[0].opcode == "dot" and not is_small(costly[0])
-    return is_product or any(i.opcode == "sort" or _finds_index(i) for i in costly)
+    is_search = not all(map(is_quick, searches.values())) or any(map(_finds_index, costly))
+    return is_product or is_search or any(i.opcode == "sort" for i in costly)
 
 
 def _is_costly(ins: Instruction) -> bool:

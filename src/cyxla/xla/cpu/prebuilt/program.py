@@ -24,7 +24,7 @@ from cyxla.xla.cpu.kernel import cost, machine, prebuilt_numbers
 from cyxla.xla.cpu.kernel.cumulative_windows import prefix
 from cyxla.xla.cpu.kernel.sum_order import MAX_UNBLOCKED_ROW, MIN_ROW_LENGTH, PART_NS
 from cyxla.xla.cpu.native.library import Library
-from cyxla.xla.cpu.prebuilt import reduction_calls, small_products
+from cyxla.xla.cpu.prebuilt import reduction_calls
 from cyxla.xla.cpu.prebuilt.clamps import find_clamps
 from cyxla.xla.cpu.prebuilt.extremes import find_searches, needed
 from cyxla.xla.cpu.prebuilt.forms import BLOCK, LANED, MAX_RANK, OPCODES, TYPES, Form
@@ -476,9 +476,13 @@ class _Writer:
 
     def dot(self, ins: Instruction) -> None:
         """Call the prebuilt kernel of a small product."""
-        if self.exact or not small_products.is_small(ins):
+        if self.exact:
             raise NotCoveredError(f"dot to {ins.shape}")
-        step = small_products.step(ins)
+        from cyxla.xla.cpu.prebuilt.small_products import is_small, step_of
+
+        if not is_small(ins):
+            raise NotCoveredError(f"dot to {ins.shape}, which is not small")
+        step = step_of(ins)
         call = step.kernel.call
         reads = [v.instruction for v in step.reads]
         if call is None or step.kernel.phases > 1 or not all(map(self._is_materialised, reads)):

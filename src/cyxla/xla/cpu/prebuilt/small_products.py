@@ -46,7 +46,7 @@ def _is_quick(p: Product) -> bool:
     return p.batch * p.m <= MAX_ROWS and (p.k <= MAX_PACKED_DEPTH or not is_copied)
 
 
-def step(ins: Instruction) -> Step:
+def step_of(ins: Instruction) -> Step:
     """Return the step of a dot alone, prebuilt however short it is."""
     with prebuilt_calls.any_cost():
         made = dot(Group(GroupKind.DOT, [ins], [ins]))

@@ -20,7 +20,6 @@ from cyxla.xla.cpu.native.compiler_search import COMPILER_HINT, NO_COMPILER
 from cyxla.xla.cpu.native.library import Library
 from cyxla.xla.cpu.prebuilt.extremes import find_searches, is_quick, needed
 from cyxla.xla.cpu.prebuilt.program import NotCoveredError, PrebuiltExecutable, prebuilt_program
-from cyxla.xla.cpu.prebuilt.small_products import is_small
 from cyxla.xla.cpu.run.executable import CpuExecutable, Manifest
 from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.hlo.compaction_signature import is_pure_compaction
@@ -68,9 +67,17 @@ def _is_faster_in_numpy(module: HloModule) -> bool:
     order, root = list(module.entry.post_order()), module.entry.root
     searches = find_searches(order)
     costly = list(filter(_is_costly, needed(order, [root], searches)))
-    is_product = len(costly) == 1 and costly[0].opcode == "dot" and not is_small(costly[0])
+    is_product = len(costly) == 1 and _is_large_product(costly[0])
     is_search = not all(map(is_quick, searches.values())) or any(map(_finds_index, costly))
     return is_product or is_search or any(i.opcode == "sort" for i in costly)
+
+
+def _is_large_product(ins: Instruction) -> bool:
+    if ins.opcode != "dot":
+        return False
+    from cyxla.xla.cpu.prebuilt.small_products import is_small
+
+    return not is_small(ins)
 
 
 def _is_costly(ins: Instruction) -> bool:

@@ -51,7 +51,7 @@ class UnsupportedArgument(Exception):  # noqa: N818 - no error, but a reason to 
 
 
 class Specialisations:
-    """What a function is specialised for of its own accord: values that became static, and structures of containers.
+    """Static values, and structures of containers, for which a function is specialised of its own accord.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
 /* Indices of the first extreme along the middle dimension of an array of three: a kernel. A NaN is before all numbers.
  *
- * A row is read twice: for the extreme, and up to its first place. Columns keep their extremes and the places.
+ * A long row is read twice: for the extreme, and up to its first place. Lanes of short rows, and columns, keep their
+ * extremes and the places.
  *
  * A template: define the parameters and include it, any number of times; it undefines them.
  *   FIRST_PREFIX        prefix of all names; the entry point is `prefix_run(bufs, begin, end)`
@@ -18,8 +19,11 @@
 
 #define FIRST(name) CYX_JOIN(FIRST_PREFIX, name)
 #define FIRST_BLOCK 128 /* columns of a block */
+#define FIRST_SHORT 127 /* elements of a short row, whose places all integers hold */
 
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+#define FIRST_BYTES 64
+#elif defined(__AVX2__)
 #define FIRST_BYTES 32
 #else
 #define FIRST_BYTES 16
@@ -73,6 +77,37 @@ static FIRST_TYPE FIRST(extreme)(const FIRST_MEMORY *from, int64_t n) {
   return best;
 }
 
+/* The place of the extreme of a short row of at least a vector; negative if there is a NaN. */
+static inline int64_t FIRST(short_row)(const FIRST_MEMORY *from, int64_t n) {
+  FIRST_MASK places[FIRST_WIDTH];
+  FIRST_TYPE lanes[FIRST_WIDTH];
+  FIRST(mask) first, place, odd;
+  for (int j = 0; j < FIRST_WIDTH; ++j) places[j] = (FIRST_MASK)j;
+  __builtin_memcpy(&first, places, FIRST_BYTES);
+  FIRST(vector) v = FIRST_LOAD(0);
+  odd = v != v;
+  place = first;
+  for (int64_t i = FIRST_WIDTH; i < n; i += FIRST_WIDTH) {
+    if (i + FIRST_WIDTH > n) i = n - FIRST_WIDTH;
+    const FIRST(vector) x = FIRST_LOAD(i);
+    const FIRST(mask) better = FIRST_BEFORE(x, v), at = first + (FIRST_MASK)i;
+    odd |= x != x;
+    v = (FIRST(vector))(((FIRST(mask))x & better) | ((FIRST(mask))v & ~better));
+    place = (at & better) | (place & ~better);
+  }
+  if (FIRST(any)(odd)) return -1;
+  __builtin_memcpy(lanes, &v, FIRST_BYTES);
+  __builtin_memcpy(places, &place, FIRST_BYTES);
+  _Pragma("GCC unroll 8") for (int half = FIRST_WIDTH / 2; half; half /= 2)
+      _Pragma("GCC unroll 32") for (int j = 0; j < half; ++j) {
+    const FIRST_TYPE x = lanes[j + half], y = lanes[j];
+    const int is_first = FIRST_BEFORE(x, y) | ((x == y) & (places[j + half] < places[j]));
+    lanes[j] = is_first ? x : y;
+    places[j] = is_first ? places[j + half] : places[j];
+  }
+  return places[0];
+}
+
 static int64_t FIRST(row)(const FIRST_MEMORY *from, int64_t n) {
   int64_t i = 0;
   if (n < FIRST_WIDTH) {
@@ -80,6 +115,12 @@ static int64_t FIRST(row)(const FIRST_MEMORY *from, int64_t n) {
     for (FIRST_TYPE best = from[0]; i < n && best == best; ++i)
       if (FIRST_BEFORE(from[i], best) || from[i] != from[i]) best = from[i], place = i;
     return place;
+  }
+  if (n <= FIRST_SHORT) {
+    const int64_t place = FIRST(short_row)(from, n);
+    if (place >= 0) return place;
+    while (from[i] == from[i]) ++i;
+    return i;
   }
   const FIRST_TYPE best = FIRST(extreme)(from, n);
   if (best != best) {
@@ -130,6 +171,7 @@ static cyx_status FIRST(run)(void *const *bufs, int64_t begin, int64_t end) {
 
 #undef FIRST
 #undef FIRST_BLOCK
+#undef FIRST_SHORT
 #undef FIRST_BYTES
 #undef FIRST_WIDTH
 #undef FIRST_LOAD

@@ -129,7 +129,7 @@ def share(array: TracedArray, others: Sequence[TracedArray], name: str, cause: s
     name : str
         Name of its variable.
     cause : str
-        What decides which one it is.
+        Branch or loop that decides which one it is, for messages.
 
     Raises
     ------

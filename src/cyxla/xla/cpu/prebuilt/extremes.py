@@ -34,7 +34,7 @@ _MAX_SIZE: Final = 2**31 - 1  # of the dimension, for places of 32 bits
 
 # Sizes up to which NumPy's own functions are slower, measured: a row by itself, some rows, columns.
 _ROW_BYTES: Final = 1 << 13
-_FEW_ROWS, _SHORT_ROW = 4, 64
+_FEW_ROWS, _SHORT_ROW, _FEW_ELEMENTS = 32, 127, 1024
 _F32_ROWS: Final = range(16, 129)  # elements of rows of which there may be any number
 _FEW_STEPS: Final = 64  # elements of columns one after the other
 _WIDE, _WIDE_BYTES = 16, 64  # elements and bytes of neighbouring columns that may be of any length
@@ -85,7 +85,8 @@ def is_quick(search: Search) -> bool:
         return outer * n <= _FEW_STEPS or (inner >= _WIDE and inner * size >= _WIDE_BYTES)
     if outer == 1:
         return n * size <= _ROW_BYTES
-    return (outer <= _FEW_ROWS and n <= _SHORT_ROW) or (shape.dtype is ElementType.F32 and n in _F32_ROWS)
+    is_small = outer <= _FEW_ROWS and n <= _SHORT_ROW and outer * n <= _FEW_ELEMENTS
+    return is_small or (shape.dtype is ElementType.F32 and n in _F32_ROWS)
 
 
 def _is_searchable(search: Search) -> bool:

@@ -72,10 +72,10 @@ def test_elements_of_long_lists_do_not_become_static():
     function = cyxla.jit(_repeated, platform="interpreter")
     assert function([2, 1]) == _repeated([2, 1])
     with pytest.warns(FallbackWarning, match=r"values\["):
-        assert function([1, 2] * 17) == _repeated([1, 2] * 17)
+        assert function([1, 2] * 65) == _repeated([1, 2] * 65)
     misses = function.cache_info().misses
     for k in range(5):
-        assert function([k, 2] * 17) == _repeated([k, 2] * 17)
+        assert function([k, 2] * 65) == _repeated([k, 2] * 65)
     assert function.cache_info().misses == misses
 
 

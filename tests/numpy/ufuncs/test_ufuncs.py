@@ -209,7 +209,6 @@ def test_lists_of_traced_arrays(function):
 
 def test_ufuncs_of_numpy_arrays_while_tracing():
     def function(x):
-        assert isinstance(np.add, np.ufunc)
         assert np.abs is np.absolute
         assert {np.add: np.add.nin}[np.add] == 2
         assert pickle.loads(pickle.dumps(np.add)) == np.add

@@ -17,7 +17,7 @@ from cyxla.numpy.tracing.trace import warn_user
 
 WARN_AFTER: Final = 8  # number of compilations after which to warn
 MOST_SPECIALISATIONS: Final = 64
-MOST_STATIC_ELEMENTS: Final = 32  # of a list, such as a shape; longer ones are data
+MOST_STATIC_ELEMENTS: Final = 128  # of a list, such as a shape; longer ones are data
 MOST_REFUSALS: Final = 16  # signatures that are refused for the same line
 _ELEMENT: Final = re.compile(r"(.*?)\[\d+\]")
 MOST_SECONDS: Final = 20.0  # of specialising, from `WARN_AFTER` specialisations on

@@ -34,7 +34,7 @@ _MAX_SIZE: Final = 2**31 - 1  # of the dimension, for places of 32 bits
 
 # Sizes up to which NumPy's own functions are slower, measured: a row by itself, some rows, columns.
 _ROW_BYTES: Final = 1 << 13
-_FEW_ROWS, _SHORT_ROW, _FEW_ELEMENTS = 32, 127, 1024
+_FEW_ROWS, _SHORT_ROW, _FEW_ELEMENTS = 32, 127, 1024  # of all rows
 _F32_ROWS: Final = range(16, 129)  # elements of rows of which there may be any number
 _FEW_STEPS: Final = 64  # elements of columns one after the other
 _WIDE, _WIDE_BYTES = 16, 64  # elements and bytes of neighbouring columns that may be of any length

@@ -21,7 +21,7 @@ MAX_INNER_PRODUCTS: Final = 32
 MAX_PACKED_DEPTH: Final = 64  # contracted elements, where the right operand is copied into whole vectors
 MAX_TRANSPOSED: Final = 1 << 10  # elements of an operand that is transposed
 
-_VECTOR_BYTES: Final = 64
+_VECTOR_BYTES: Final = 64  # widest vectors of the kernels
 _TYPES: Final = (ElementType.F32, ElementType.F64)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from cyxla import config
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.device_base import DeviceBase
-from cyxla.core.framework.file_access import FileAccess
+from cyxla.core.framework.environment.file_access import FileAccess
 from cyxla.core.framework.kernel_registry import KernelRegistry, create_op_kernel
 from cyxla.core.framework.node_properties import resolve
 from cyxla.core.framework.op_kernel import OpKernelConstruction

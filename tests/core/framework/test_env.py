@@ -13,8 +13,8 @@ from support.graphs.running import Extension
 from cyxla import raw_ops
 from cyxla.core.framework import Env, OpKernel, StepContext, kernel
 from cyxla.core.framework.apply import apply_op
-from cyxla.core.framework.env import io_error
-from cyxla.core.framework.file_access import NO_FILES, FileAccess
+from cyxla.core.framework.environment.env import io_error
+from cyxla.core.framework.environment.file_access import NO_FILES, FileAccess
 from cyxla.errors import (
     AbortedError,
     AlreadyExistsError,

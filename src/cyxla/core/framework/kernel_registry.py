@@ -13,7 +13,7 @@ from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.declarations.op_def import OpDef
 from cyxla.core.framework.declarations.selective_registration import should_register_op_kernel
 from cyxla.core.framework.device_base import DeviceBase
-from cyxla.core.framework.file_access import UNLIMITED, FileAccess
+from cyxla.core.framework.environment.file_access import UNLIMITED, FileAccess
 from cyxla.core.framework.kernel_def import KernelDef, MemoryType, Name
 from cyxla.core.framework.loaders import loader
 from cyxla.core.framework.node_def import NodeDef, validate_node_def

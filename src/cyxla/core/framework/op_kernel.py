@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from cyxla.core.framework.device_base import DeviceBase
-from cyxla.core.framework.env import Env
-from cyxla.core.framework.file_access import UNLIMITED, FileAccess
+from cyxla.core.framework.environment.env import Env
+from cyxla.core.framework.environment.file_access import UNLIMITED, FileAccess
 from cyxla.core.framework.kernel_def import KernelDef, MemoryType
 from cyxla.core.framework.memory.allocators import ANY_MEMORY, Allocator, AllocatorAttributes
 from cyxla.core.framework.node_properties import NodeProperties

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cyxla.core.framework.device_base import DeviceBase
-from cyxla.core.framework.env import Env
+from cyxla.core.framework.environment.env import Env
 from cyxla.core.framework.kernel_def import MemoryType
 from cyxla.core.framework.memory.allocation_record import Allocation, AllocationRecord
 from cyxla.core.framework.memory.allocators import ANY_MEMORY, HOST_MEMORY, Allocator, AllocatorAttributes

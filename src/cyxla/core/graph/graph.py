@@ -16,7 +16,7 @@ from cyxla.core.framework.apply import apply_op, data_type_of, natural_type, to_
 from cyxla.core.framework.attr_value import AttrValue, TensorValue
 from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.device_base import DeviceName
-from cyxla.core.framework.file_access import UNLIMITED
+from cyxla.core.framework.environment.file_access import UNLIMITED
 from cyxla.core.framework.function import FunctionLibraryDefinition
 from cyxla.core.framework.node_def import STACK_TRACE_ATTR, NodeDef, arg_types
 from cyxla.core.framework.tensor_shape import TensorShape

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cyxla.core.framework.declarations.op_def import check_op_deprecation
 from cyxla.core.framework.declarations.op_def_proto import op_def_from_proto
-from cyxla.core.framework.file_access import NO_FILES, UNLIMITED, FileAccess
+from cyxla.core.framework.environment.file_access import NO_FILES, UNLIMITED, FileAccess
 from cyxla.core.framework.node_def import NodeDef
 from cyxla.core.framework.protos import messages as proto
 from cyxla.core.graph.function_proto import library_from_proto

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from cyxla.core.framework.file_access import UNLIMITED, FileAccess
+from cyxla.core.framework.environment.file_access import UNLIMITED, FileAccess
 from cyxla.core.framework.protos import messages as proto
 from cyxla.errors import InvalidArgumentError, NotFoundError
 

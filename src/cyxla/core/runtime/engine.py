@@ -9,7 +9,7 @@ from threading import local
 from typing import Any
 
 from cyxla.core.framework.device_base import DeviceBase
-from cyxla.core.framework.file_access import UNLIMITED
+from cyxla.core.framework.environment.file_access import UNLIMITED
 from cyxla.core.framework.function import FunctionLibraryDefinition
 from cyxla.core.framework.kernel_registry import KernelRegistry, create_op_kernel
 from cyxla.core.framework.node_properties import resolve

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from cyxla.core.framework.file_access import NO_FILES, UNLIMITED, FileAccess
+from cyxla.core.framework.environment.file_access import NO_FILES, UNLIMITED, FileAccess
 from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.step.cancellation import CancellationManager
 from cyxla.core.framework.step.context import StepContext

@@ -15,7 +15,7 @@ import numpy as np
 
 from cyxla.core.framework.checkpoint.sorted_table import read_table, write_table
 from cyxla.core.framework.checkpoint.tensor_bundle import Extent, SavedPiece, slice_key
-from cyxla.core.framework.env import Env
+from cyxla.core.framework.environment.env import Env
 from cyxla.core.framework.protos import messages as proto
 from cyxla.core.framework.protos.attrs import put_elements, shape_from_proto, shape_to_proto, tensor_from_proto
 from cyxla.core.framework.tensor_shape import TensorShape

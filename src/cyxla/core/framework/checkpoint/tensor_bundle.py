@@ -19,7 +19,7 @@ import numpy as np
 
 from cyxla.core.framework.checkpoint.crc32c import crc32c, mask
 from cyxla.core.framework.checkpoint.sorted_table import read_table, read_varint, write_table, write_varint
-from cyxla.core.framework.env import Env
+from cyxla.core.framework.environment.env import Env
 from cyxla.core.framework.protos import messages as proto
 from cyxla.core.framework.types import DataType, as_data_type
 from cyxla.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError

@@ -7,7 +7,7 @@ from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from cyxla.core.framework.file_access import UNLIMITED, FileAccess
+from cyxla.core.framework.environment.file_access import UNLIMITED, FileAccess
 from cyxla.core.framework.resource_mgr import ResourceMgr, ScopedStepContainer
 from cyxla.core.framework.step.cancellation import CancellationManager
 from cyxla.core.framework.step.collectives import CollectiveExecutor

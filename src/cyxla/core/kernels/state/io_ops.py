@@ -11,7 +11,7 @@ import numpy as np
 
 from cyxla.core.framework.checkpoint.slice_file import SliceFileReader, matching_files
 from cyxla.core.framework.checkpoint.tensor_bundle import BundleReader, SavedPiece, write_pieces
-from cyxla.core.framework.env import Env
+from cyxla.core.framework.environment.env import Env
 from cyxla.core.framework.kernel_decorators import kernel
 from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.kernels.lib.checkpoint_operands import parse_shape_and_slice, saved_piece, scalar_text, text_of, texts

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from cyxla.core.framework.file_access import UNLIMITED, FileAccess
+from cyxla.core.framework.environment.file_access import UNLIMITED, FileAccess
 from cyxla.errors import (
     AbortedError,
     AlreadyExistsError,

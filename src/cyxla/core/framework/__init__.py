@@ -18,7 +18,7 @@ _EXPORTS = {
     "declarations.op_def": ("ArgDef", "AttrDef", "OpDef"),
     "declarations.op_def_builder": ("OpDefBuilder", "OpRegistrationData"),
     "device_base": ("DeviceBase", "DeviceName"),
-    "env": ("Env",),
+    "environment.env": ("Env",),
     "function": ("FunctionDef", "FunctionLibraryDefinition"),
     "gradient": ("no_gradient",),
     "kernel_decorators": ("array_kernel", "kernel"),

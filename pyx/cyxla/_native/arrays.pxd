@@ -33,4 +33,6 @@ cdef extern from "numpy/arrayobject.h":
     npy_intp PyArray_ITEMSIZE(PyArrayObject *) nogil
     int PyArray_CopyInto(PyArrayObject *, PyArrayObject *) except -1
     void PyArray_UpdateFlags(PyArrayObject *, int)
+    PyObject *PyArray_SimpleNew(int, npy_intp *, int) noexcept
     int NPY_ARRAY_CARRAY, NPY_ARRAY_ALIGNED, NPY_USERDEF
+    int NPY_BOOL, NPY_INT64, NPY_DOUBLE, NPY_CDOUBLE

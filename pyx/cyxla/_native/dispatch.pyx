@@ -37,6 +37,7 @@ cdef extern from "Python.h":
     int PyObject_RichCompareBool(PyObject *, PyObject *, int) noexcept
     PyObject *PyObject_GetAttr(PyObject *, PyObject *) noexcept
     PyObject *Py_None
+    PyObject *Py_True
     PyObject *PyCell_GET(PyObject *) noexcept
     PyObject *PyDict_GetItem(PyObject *, PyObject *) noexcept
     PyObject *PySequence_GetItem(PyObject *, Py_ssize_t) noexcept
@@ -89,6 +90,7 @@ cpdef enum Node:
     SAME  # an object from outside, by identity
     MISSING  # a name or an attribute that does not exist
     ANY  # an object that is used by later guards alone
+    NUMBERS  # a list of Python's numbers of one class, which is passed as an array
 
 
 cdef struct SignatureNode:

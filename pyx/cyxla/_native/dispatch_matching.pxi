@@ -146,6 +146,8 @@ cdef bint match_node(const SignatureNode **at, PyObject *value, PyObject **input
         return True
     if kind == Node.MISSING:
         return False
+    if kind == Node.NUMBERS:
+        return match_numbers(node, value, inputs)
     return is_static(value, node)
 
 
@@ -173,6 +175,54 @@ cdef bint is_number(PyObject *value, int kind) noexcept:
         return False
     PyLong_AsLongLongAndOverflow(number, &overflow)
     return overflow == 0
+
+
+cdef bint match_numbers(const SignatureNode *node, PyObject *value, PyObject **inputs) noexcept:
+    """Compare a list with a node of numbers of one class, and make the array of them."""
+    cdef Py_ssize_t k
+    cdef npy_intp count = node.count
+    cdef object container = <object> value
+    if not PyList_CheckExact(container) or PyList_GET_SIZE(container) != node.count:
+        return False
+    for k in range(node.count):
+        if not is_number(PyList_GET_ITEM(container, k), node.type_num):
+            return False
+    if node.slot < 0:
+        return True
+    cdef PyObject *array = PyArray_SimpleNew(1, &count, type_of_numbers(node.type_num))
+    if array == NULL:
+        PyErr_Clear()
+        return False
+    fill_numbers(PyArray_DATA(<PyArrayObject *> array), container, node)
+    inputs[node.slot] = array
+    return True
+
+
+cdef int type_of_numbers(int kind) noexcept:
+    """Return NumPy's number of the dtype of Python's numbers."""
+    if kind == Node.FLOAT:
+        return NPY_DOUBLE
+    if kind == Node.BOOL:
+        return NPY_BOOL
+    return NPY_CDOUBLE if kind == Node.COMPLEX else NPY_INT64
+
+
+cdef void fill_numbers(void *data, object numbers, const SignatureNode *node) noexcept:
+    """Store Python's numbers, whose class is that of a node, in an array."""
+    cdef Py_ssize_t k
+    cdef PyObject *number
+    cdef int overflow
+    for k in range(node.count):
+        number = PyList_GET_ITEM(numbers, k)
+        if node.type_num == Node.FLOAT:
+            (<double *> data)[k] = PyFloat_AS_DOUBLE(<object> number)
+        elif node.type_num == Node.BOOL:
+            (<char *> data)[k] = number == Py_True
+        elif node.type_num == Node.COMPLEX:
+            (<double *> data)[2 * k] = PyComplex_RealAsDouble(<object> number)
+            (<double *> data)[2 * k + 1] = PyComplex_ImagAsDouble(<object> number)
+        else:
+            (<int64_t *> data)[k] = PyLong_AsLongLongAndOverflow(<object> number, &overflow)
 
 
 cdef bint match_container(

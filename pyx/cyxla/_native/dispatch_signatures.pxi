@@ -14,7 +14,8 @@ cdef class CallSignature:
         Names of the keyword arguments.
     nodes : list of tuple
         Nodes ``(kind, count, slot, key, names)`` in the order of the arguments, containers before their parts. The key
-        of an array is its ``(dtype, sizes, axes)``, see `axes_of`; `slot` is the number of an input of the program.
+        of an array is its ``(dtype, sizes, axes)``, see `axes_of`, and that of `Node.NUMBERS` the node of each number;
+        `slot` is the number of an input of the program, or -1 for a list of numbers that is not needed as an array.
     inputs : int
         Number of inputs of the program.
     guards : list of tuple, optional
@@ -57,6 +58,8 @@ cdef class CallSignature:
                     for axis in key[2]:
                         next_dim[0] = axis
                         next_dim += 1
+            elif kind == Node.NUMBERS:
+                node.type_num = key
             node += 1
 
     def __dealloc__(self):

@@ -23,6 +23,7 @@ class Node(IntEnum):
     SAME = 16
     MISSING = 17
     ANY = 18
+    NUMBERS = 19
 
 class Source(IntEnum):
     ARGUMENT = 0

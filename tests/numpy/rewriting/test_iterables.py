@@ -139,7 +139,7 @@ LONG = {
     "iterations": (many_iterations, (30_000,), "iterations"),
     "operations": (many_operations, (np.ones(6000),), "operations"),
     "numbers": (long_list, ([*range(3000)],), "numbers"),
-    "nested numbers": (lambda m: m[0][1], ([[1.0] * 60 for _ in range(60)],), "numbers"),
+    "nested numbers": (lambda m: m[0][1], ([(1.0,) * 60 for _ in range(60)],), "numbers"),
 }
 
 

@@ -175,7 +175,7 @@ SPECIALISED = {  # function, arguments of the k-th call, what the warning names
     "needed values": (_binary_digits, lambda k: (k,), "argument n"),
     "great integers": (lambda n: n & (n - 1) == 0, lambda k: (2 ** (64 + k),), "argument n"),
     "texts": (lambda text, x: (len(text), x + 1), lambda k: ("a" * k, 1.0), "argument text"),
-    "lengths of lists": (lambda values: values[-1] + 1, lambda k: ([1] * k,), "structure of its arguments"),
+    "lengths of tuples": (lambda values: values[-1] + 1, lambda k: ((1,) * k,), "structure of its arguments"),
 }
 
 

@@ -137,6 +137,9 @@ def _as_integer(value: Any) -> Any:
     return traced(convert(value_of(value), np.dtype(np.int64)), int) if isinstance(value, TracedArray) else int(value)
 
 
+_ORDERS = {np.less: "<", np.less_equal: "<=", np.greater: ">", np.greater_equal: ">="}
+
+
 def check(ufunc: np.ufunc, operands: Sequence[Any], result: Any) -> None:
     """Make runs raise in which an operation of Python numbers divides by zero or exceeds an int64.
 
@@ -152,6 +155,9 @@ def check(ufunc: np.ufunc, operands: Sequence[Any], result: Any) -> None:
     if ufunc in _DIVISIONS:
         _check_divisor(ufunc, operands)
         return
+    if ufunc in _ORDERS and complex in (kinds := [kind_of(o) for o in operands]):
+        names = [kind.__name__ for kind in kinds if kind is not None]
+        raise TypeError(f"'{_ORDERS[ufunc]}' not supported between instances of '{names[0]}' and '{names[1]}'")
     if ufunc in _SHIFTS:
         _leave_if_negative(operands[1], "negative shift count")
     if ufunc is _SQUARE and result.dtype.kind == "f":

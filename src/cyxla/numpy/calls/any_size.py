@@ -213,7 +213,7 @@ class AnySizePrograms:
                 sizes = program.sizes(shapes)
                 if sizes is not None and program.serves(call):
                     return program, sizes
-            dims = None if key in self.refusals else self._history.add(key, shapes)
+            dims = None if key in self.refusals else self._history.add(key, shapes, call.growing)
             sizes = None if dims is None else dims.sizes(shapes)
             if dims is None or sizes is None:
                 return None

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.state.effects import DELETED, Effect, Outside, set_attribute, set_item
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
+from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.containers import Kind, Tree, field_names, kind_of
 from cyxla.records import dataclass
 
@@ -129,6 +130,8 @@ def _contents(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _parts(value: Any) -> Sequence[Any]:
+    if isinstance(value, StackedList):
+        return value.contents()
     kind = kind_of(value)
     return () if kind is None else kind.parts(value)
 

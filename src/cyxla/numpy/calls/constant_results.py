@@ -41,7 +41,7 @@ class ConstantResult:
 def constant_result(value: Any, from_outside: Callable[[Any], Any]) -> ConstantResult | None:
     """Return the constant result of a value known while tracing; None for others.
 
-    That is an array whose dtype has no element type, or many of Python's numbers in lists and tuples.
+    That is an array whose dtype has no element type, many of Python's numbers in lists and tuples, or a large integer.
 
     Parameters
     ----------
@@ -53,6 +53,8 @@ def constant_result(value: Any, from_outside: Callable[[Any], Any]) -> ConstantR
     if type(value) in _SEQUENCES:
         count = _count_of_numbers(value)
         return ConstantResult(_Numbers(value)) if count is not None and count >= _LEAST_CONSTANTS else None
+    if type(value) is int:
+        return None if -(2**63) <= value < 2**63 else ConstantResult(value)
     known = value.known if isinstance(value, TracedArray) else value
     if not isinstance(known, (np.ndarray, np.generic)) or type(known).__module__ != "numpy":
         return None

@@ -45,6 +45,7 @@ from cyxla.numpy.calls.disabling import disable_jit, is_disabled, needs_python
 from cyxla.numpy.calls.entries import Entry, PlainEntry, Source, TracedExecutable
 from cyxla.numpy.calls.jit_options import OPTIONS_OF_OTHERS, JitOptions
 from cyxla.numpy.calls.lowering import BOUNDS, Environment, Lowered, OpenSizes, lower
+from cyxla.numpy.calls.number_lists import NumberLists
 from cyxla.numpy.calls.program_cache import CacheInfo, ProgramCache
 from cyxla.numpy.calls.receivers import inlined_argument, is_receiver, receiver_of, receiver_value
 from cyxla.numpy.calls.recompilation import (
@@ -54,9 +55,10 @@ from cyxla.numpy.calls.recompilation import (
     VainTraces,
     elements_of_long_lists,
     warn_recompilation,
+    with_other_elements,
 )
 from cyxla.numpy.calls.shared_memory import SameArrays, run_on_copy
-from cyxla.numpy.calls.signatures import Call, read_arguments
+from cyxla.numpy.calls.signatures import Call, has_long_lists, read_arguments
 from cyxla.numpy.calls.stages import LoweredModule
 from cyxla.numpy.rewriting.functions import rewritten
 from cyxla.numpy.rewriting.loops.unrolling import count_call
@@ -162,6 +164,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         self._vain = VainTraces()
         self._same_arrays = SameArrays()
         self._specialisations = Specialisations(self._static.has, _line_of(function))
+        self._number_lists = NumberLists()
         self._missing: list[OpError] = []  # what this machine lacks, for each signature that it cannot compile
         update_wrapper(self, function)
 
@@ -210,9 +213,7 @@ class Jitted(Dispatcher, Generic[P, R]):
             return self._call_entry(call, entry, args, kwnames, hash)
         result = self._call_function(args, kwnames)
         text = f"{type(failure).__name__} is raised while it is traced, but not when it runs: {failure}"
-        self._plain_entry(
-            read_arguments(binding, args, needed=self._needed), TraceError(text, where=user_line_of(failure))
-        )
+        self._plain_entry(self._read(binding, args), TraceError(text, where=user_line_of(failure)))
         return result
 
     def _call_entry(
@@ -222,7 +223,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         binding = call.binding
         takes_containers = isinstance(entry, Entry) and entry.takes_containers
         if call.fast_path and not takes_containers:
-            nodes, inputs = call.passed_nodes(), len(call.leaves)
+            nodes, inputs = call.passed_nodes(with_lists=not entry.plain), len(call.leaves)
             self.add_signature(hash, entry.guards.signature(entry, len(args) - len(kwnames), kwnames, nodes, inputs))
         if entry.plain:
             return self.call_plainly(entry, args, kwnames)
@@ -258,7 +259,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         if has_roles or binding.out is not None:
             return None
         if isinstance(compiled, Entry) and compiled.lowered.writes_last:
-            call = read_arguments(binding, args, needed=self._needed)
+            call = self._read(binding, args)
             return partial(run_on_copy, compiled, [*call.leaves, *(compiled.guards.fetch(args) or ())])
         return self._same_arrays.bind(self, args, kwnames)
 
@@ -286,26 +287,44 @@ class Jitted(Dispatcher, Generic[P, R]):
         """Read the arguments of a call, and compile; numbers whose values the function needs become static.
 
         The function may write to an array that became static and cannot be written: it is refused for what needed it.
+        Where a list of numbers cannot be an array, its numbers are passed one by one, and the other way round.
         """
         refusal: OpError | None = None
+        refused_list: OpError | None = None
         while True:
             try:
-                call = read_arguments(binding, args, needed=self._needed)
+                call = self._read(binding, args)
             except (DTypeError, TraceError, UnimplementedError) as error:
-                raise UnsupportedArgument(error) from error
+                raise UnsupportedArgument(refused_list or error) from error
+            needed = self._needed
             try:
                 return call, self._entry(call)
             except (DTypeError, TraceError, UnimplementedError) as error:
-                needed = self._needed
-                if not self._becomes_static(call, getattr(error, "needed", None)):
+                if not self._reads_otherwise(call, error):
                     if self._needed is not needed:
-                        call = read_arguments(binding, args, needed=self._needed)
-                    return call, self._plain_entry(call, error)
+                        call = self._read(binding, args)
+                    return call, self._plain_entry(call, refused_list or error)
                 refusal = error
-            except ValueError as error:
-                if refusal is None or "read-only" not in str(error):
+                refused_list = error if call.number_lists else refused_list
+            except Exception as error:
+                if call.number_lists and self._reads_otherwise(call, error):
+                    continue
+                if refusal is None or not isinstance(error, ValueError) or "read-only" not in str(error):
                     raise
                 return call, self._plain_entry(call, refusal)
+
+    def _reads_otherwise(self, call: Call, error: Exception) -> bool:
+        """Pass arguments of later calls otherwise because of an error; return False if that is impossible."""
+        if has_long_lists(call):
+            return False
+        if call.number_lists:
+            self._number_lists.separate(call.number_lists)
+            return True
+        needed = getattr(error, "needed", None)
+        return self._becomes_static(call, needed) or self._number_lists.join(call.separate_lists)
+
+    def _read(self, binding: Binding, args: tuple[Any, ...]) -> Call:
+        return read_arguments(binding, args, needed=self._needed, lists=self._number_lists)
 
     def _becomes_static(self, call: Call, needed: Any) -> bool:
         """Make the numbers static that determine a value which Python needs; return False if that is impossible.
@@ -317,6 +336,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         names = call.names_of(needed)
         if (needed.inputs and not names) or not (names or needed.outside - self._needed_outside):
             return False
+        names = with_other_elements(names, self._needed, call.names_of_numbers)
         with self._lock:
             data = elements_of_long_lists(self._needed | names, call.names)
             if data & names:

@@ -30,6 +30,7 @@ from cyxla.numpy.state.outside import OutsideValues, Path
 from cyxla.numpy.state.snapshot import watching
 from cyxla.numpy.tracing.arrays.memory_layout import dense
 from cyxla.numpy.tracing.arrays.sized_array import SIZED, SizedArray, contains_sized, size_array
+from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.containers import ARGUMENT, LEAF, Tree, flatten, kind_of, paths, register_kind
 from cyxla.numpy.tracing.results.eigenvalue_results import real_if_zero
@@ -68,6 +69,8 @@ class Spec:
         Kind of a 0-d argument.
     axes : tuple of int, optional
         Order of the dimensions in memory, outermost first; None for row-major order.
+    numbers : type, optional
+        Class of Python's numbers in a list that is passed as an array.
     """
 
     shape: tuple[int, ...]
@@ -75,6 +78,7 @@ class Spec:
     adapter: Adapter | None = None
     rank0: Rank0 = Rank0.ARRAY
     axes: tuple[int, ...] | None = None
+    numbers: type | None = None
 
     @property
     def dtype(self) -> Dtype:
@@ -92,6 +96,8 @@ class Spec:
             return self.kind.__name__
         if self.rank0 is not Rank0.ARRAY:
             return str(self.kind)
+        if self.numbers is not None:
+            return f"list of {self.shape[0]} {self.numbers.__name__}"
         order = "" if self.axes is None else f" order {','.join(map(str, self.axes))}"
         return f"{self.kind}[{','.join(map(str, self.shape))}]{order}"
 
@@ -312,6 +318,7 @@ def _lower(
         if open_sizes is not None:
             trace.program.most_padded_bytes = open_sizes.most_padded_bytes
             _open(trace, arguments, leaves, open_sizes)
+        arguments = [_as_list(a, leaf) for a, leaf in zip(arguments, leaves, strict=True)]
         passed = list(compress(arguments, is_input))
         input_axes: list[Any] = [leaf.axes for leaf in leaves if isinstance(leaf, Spec)]
         for _ in open_sizes.groups if open_sizes is not None else ():  # the sizes follow, then values from outside
@@ -573,6 +580,13 @@ def _argument(trace: Trace, leaf: Any, name: str) -> Any:
         op, memory = xla.transpose(op, inverse(leaf.axes)), dense(leaf.shape, leaf.dtype, leaf.axes)
     array = TracedArray(op, weak, memory=memory, origin=f"argument {name}", rank0=leaf.rank0)
     return array if leaf.adapter is None else leaf.adapter.from_traced(array)
+
+
+def _as_list(argument: Any, leaf: Any) -> Any:
+    """Return the list of numbers that is passed as an array, and other arguments as they are."""
+    if not isinstance(leaf, Spec) or leaf.numbers is None:
+        return argument
+    return StackedList.of_numbers(argument, leaf.numbers)
 
 
 def _find_sized(tree: Tree, first: int, layouts: Sequence[Layout], found: list[tuple[int, int, int]]) -> int:

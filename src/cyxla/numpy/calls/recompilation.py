@@ -30,6 +30,13 @@ def elements_of_long_lists(names: Iterable[str], of_call: Iterable[str]) -> froz
     return frozenset(name for name in names if _list_of(name) and counts[_list_of(name)] > MOST_STATIC_ELEMENTS)
 
 
+def with_other_elements(names: Iterable[str], static: Iterable[str], of_call: Iterable[str]) -> frozenset[str]:
+    """Return names with all elements of the lists that have static elements already, which would follow one by one."""
+    found = frozenset(names)
+    lists = {_list_of(name) for name in found} & {_list_of(name) for name in static} - {""}
+    return found | frozenset(name for name in of_call if lists and _list_of(name) in lists)
+
+
 def _list_of(name: str) -> str:
     """Return the name of the outermost list that a value is in, such as `x` of ``x[0][2]``, or an empty text."""
     found = _ELEMENT.match(name)

@@ -15,6 +15,7 @@ from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, adapter_of
 from cyxla.numpy.calls.argument_binding import Binding
 from cyxla.numpy.calls.argument_changes import ArgumentContainers
 from cyxla.numpy.calls.lowering import MOST_STATIC, Spec
+from cyxla.numpy.calls.number_lists import NumberLists
 from cyxla.numpy.calls.specs import array_of, array_spec, is_pair, spec
 from cyxla.numpy.tracing import containers
 from cyxla.numpy.tracing.containers import LEAF, Tree
@@ -72,6 +73,10 @@ class Call:
         Nodes of each value passed, for `CallSignature`.
     inputs : list of range
         Indices of the inputs in each argument.
+    growing : list of int
+        Inputs that are lists of numbers whose lengths change from call to call.
+    separate_lists : set of str
+        Names of the lists of numbers that are passed one by one.
     fast_path : bool
         True if all leaves are passed on unchanged.
     passed : tuple
@@ -85,6 +90,8 @@ class Call:
     trees: list[Tree] = field(default_factory=list)
     nodes: dict[int, list[Any]] = field(default_factory=dict)
     inputs: list[range] = field(default_factory=list)
+    growing: list[int] = field(default_factory=list)
+    separate_lists: set[str] = field(default_factory=set)
     fast_path: bool = True
     passed: tuple[Any, ...] = ()
 
@@ -93,10 +100,11 @@ class Call:
         """Key of the cache, equal for calls that one program serves."""
         return (self.binding.keywords, tuple(self.trees), tuple(self.specs))
 
-    def passed_nodes(self) -> list[Any]:
-        """Return the nodes in the order of the values passed."""
+    def passed_nodes(self, *, with_lists: bool = True) -> list[Any]:
+        """Return the nodes in the order of the values passed; only a program needs the arrays of lists."""
         out = [(Node.OUT, 0, 0, None, None)]
-        return [n for k in range(self.binding.passed) for n in (out if k == self.binding.out else self.nodes[k])]
+        nodes = [n for k in range(self.binding.passed) for n in (out if k == self.binding.out else self.nodes[k])]
+        return nodes if with_lists else [(*n[:2], -1, *n[3:]) if n[0] is Node.NUMBERS else n for n in nodes]
 
     def without_arrays(self) -> Call:
         """Return the call without its arrays, which it would keep alive."""
@@ -115,6 +123,18 @@ class Call:
         if not all(k < len(names) and may_be_static(self.leaves[k], is_index=needed.is_index) for k in inputs):
             return frozenset()
         return frozenset(names[k] for k in inputs)
+
+    @property
+    def names_of_numbers(self) -> list[str]:
+        """Names of Python's numbers that are inputs."""
+        specs = zip(self.names, self.specs, strict=True)
+        return [name for name, s in specs if isinstance(s, Spec) and s.rank0 is Rank0.PYTHON]
+
+    @property
+    def number_lists(self) -> dict[str, int]:
+        """Inputs that are lists of numbers, by the names of the lists."""
+        inputs = [(name, s) for name, s in zip(self.names, self.specs, strict=True) if isinstance(s, Spec)]
+        return {name: k for k, (name, spec_) in enumerate(inputs) if spec_.numbers is not None}
 
     @property
     def receivers(self) -> list[tuple[str, int, Any]]:
@@ -153,8 +173,9 @@ def _value_of(leaf: Any) -> Any:
 
 
 def read_arguments(
-    binding: Binding, passed: Sequence[Any], *, specs: bool = False, needed: Container[str] = ()
-) -> Call:
+    binding: Binding, passed: Sequence[Any], *, specs: bool = False, needed: Container[str] = (),
+    lists: NumberLists | None = None,
+) -> Call:  # fmt: skip
     """Read the arguments of a call.
 
     Parameters
@@ -167,6 +188,8 @@ def read_arguments(
         Whether a `Spec`, or a pair of shape and dtype, may stand for an array.
     needed : container of str
         Names of numbers and small arrays whose values the function needs while it is traced, so that they are static.
+    lists : NumberLists, optional
+        Lists of numbers that are passed as arrays; none by default.
 
     Raises
     ------
@@ -175,7 +198,7 @@ def read_arguments(
     """
     call = Call(binding, passed=tuple(passed))
     for a in binding.arguments:
-        reader = _Reader(call, [], specs, needed)
+        reader = _Reader(call, [], specs, needed, lists)
         start = len(call.leaves)
         if a.source is None and not a.static:
             call.trees.append(reader.default(a.default, a.name))
@@ -191,8 +214,10 @@ def read_arguments(
 class _Reader:
     """Reader of one argument."""
 
-    def __init__(self, call: Call, nodes: list[Any], specs: bool, needed: Container[str]) -> None:
-        self.call, self.nodes, self.specs, self.needed = call, nodes, specs, needed
+    def __init__(
+        self, call: Call, nodes: list[Any], specs: bool, needed: Container[str], lists: NumberLists | None
+    ) -> None:
+        self.call, self.nodes, self.specs, self.needed, self.lists = call, nodes, specs, needed, lists
 
     def read(self, value: Any, name: str) -> Tree:
         if self.specs and is_pair(value):
@@ -201,6 +226,13 @@ class _Reader:
         if kind is None:
             self._leaf(value, name)
             return LEAF
+        if self.lists is not None and kind is containers.LIST and type(value) is list:
+            array = self.lists.array_of(name, value)
+            if array is not None:
+                self._add_numbers(array, value, name)
+                return LEAF
+            if len(value) > 1 and {type(v) for v in value} <= _NUMBERS.keys():
+                self.call.separate_lists.add(name)
         parts, key = kind.parts(value), kind.key(value)
         node = _NODES.get(kind)
         if node is None:
@@ -213,6 +245,15 @@ class _Reader:
             return Tree(kind, key, tuple([self.read(part, name + step) for step, part in steps]))
         except RecursionError:
             raise TraceError(f"argument {name[:_MAX_NAME]}... is nested too deep, or contains itself") from None
+
+    def _add_numbers(self, array: np.ndarray[Any, Any], values: list[Any], name: str) -> None:
+        """Add a list of numbers that is passed as an array."""
+        kind = type(values[0])
+        slot = len(self.call.leaves)
+        if self.lists is not None and self.lists.grows(name, values):
+            self.call.growing.append(slot)
+        self._add_input(array, Spec(array.shape, array.dtype, numbers=kind), name)
+        self.nodes.append((Node.NUMBERS, len(values), slot, int(_NUMBERS[kind]), None))
 
     def static(self, value: Any, name: str) -> Tree:
         if isinstance(value, Receiver):
@@ -300,6 +341,11 @@ class _Reader:
         self.call.leaves.append(value)
         self.call.specs.append(spec_)
         self.call.names.append(name)
+
+
+def has_long_lists(call: Call) -> bool:
+    """Return True if a list has more numbers than can be passed one by one."""
+    return any(len(call.leaves[k]) > MOST_NUMBERS for k in call.number_lists.values())
 
 
 def _too_many_numbers(name: str) -> TraceError:

@@ -75,7 +75,7 @@ class SizeHistory:
         self.count = count
         self._seen: dict[Any, deque[Shapes]] = defaultdict(lambda: deque(maxlen=_REMEMBERED))
 
-    def add(self, key: Any, shapes: Shapes) -> OpenDims | None:
+    def add(self, key: Any, shapes: Shapes, growing: Sequence[int] = ()) -> OpenDims | None:
         """Record a call with new sizes.
 
         Parameters
@@ -84,21 +84,25 @@ class SizeHistory:
             Key of its group.
         shapes : tuple of tuple of int
             Shape of each input.
+        growing : sequence of int
+            Inputs whose sizes are known to change.
 
         Returns
         -------
         OpenDims or None
-            Dimensions that have had `count` other sizes in calls that agree with this one in all other sizes.
+            Dimensions that have had `count` other sizes in calls that agree with this one in all other sizes, and those
+            of `growing`.
         """
         earlier = self._seen[key]
         variants: dict[frozenset[Dim], list[Shapes]] = defaultdict(list)
         for other in earlier:
             variants[_differences(shapes, other)].append(other)
         earlier.append(shapes)
+        open_dims = frozenset((k, 0) for k in growing)
         for dims, others in sorted(variants.items(), key=lambda item: len(item[0])):
             if dims and len(others) >= self.count:
-                return OpenDims(_groups_of_equal_sizes(dims, [shapes, *others]))
-        return None
+                return OpenDims(_groups_of_equal_sizes(dims | open_dims, [shapes, *others]))
+        return OpenDims(_groups_of_equal_sizes(open_dims, [shapes])) if open_dims else None
 
 
 def _differences(shapes: Shapes, other: Shapes) -> frozenset[Dim]:

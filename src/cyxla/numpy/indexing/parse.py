@@ -196,9 +196,14 @@ def _check_index_type(array: Any) -> Any:
     return array.astype(np.int64) if array.dtype == np.uint64 and array.ndim else array
 
 
+def has_run_time_size(item: Any) -> bool:
+    """Return True for a range of traced bounds, and for a list whose length is known at run time only."""
+    return hasattr(item, "as_index_array") and getattr(item, "is_sized", True)
+
+
 def _convert_list(item: Any) -> Any:
-    if hasattr(item, "as_index_array"):  # a range of traced bounds
-        raise RunTimeSizeError("an index is a range of traced bounds", where=_trace.user_line())
+    if has_run_time_size(item):
+        raise RunTimeSizeError("an index is a range or a list of run-time length", where=_trace.user_line())
     if isinstance(item, (str, bytes)) or not (isinstance(item, Sequence) or hasattr(item, "__array__")):
         raise _error(_KINDS_MESSAGE)
     try:

@@ -28,7 +28,7 @@ from cyxla.numpy.rewriting.python_functions.texts import METHODS, formatted, joi
 from cyxla.numpy.rewriting.syntax.jumps import VALUE
 from cyxla.numpy.rewriting.syntax.scopes import is_generic, is_user_function
 from cyxla.numpy.state.scope import Scope
-from cyxla.numpy.tracing.arrays.stacked_list import StackedList
+from cyxla.numpy.tracing.arrays.stacked_list import StackedList, is_any_number
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced, value_of
 from cyxla.numpy.tracing.hooks import hooks as tracing_hooks
 from cyxla.numpy.tracing.trace import current, depth, require_current, user_line
@@ -261,6 +261,9 @@ class Hooks:
         """Return ``value in values``."""
         if is_traced(values) and not isinstance(values, (list, tuple)):
             return truth(_np.any(values == value))
+        numbers = values.as_numbers() if isinstance(values, StackedList) and is_any_number(value) else None
+        if numbers is not None:
+            return truth(_np.any(numbers == value))
         if not is_traced(value) or not isinstance(values, (list, tuple, range)):
             return _contains_known(value, values)
         found: Any = False
@@ -287,6 +290,14 @@ class Hooks:
         from cyxla.numpy.rewriting.loops.comprehensions import comprehension
 
         return comprehension(iterable, element if count is None else _unpacking(element, count))
+
+    @staticmethod
+    def quantified(stops_at: bool, iterable: Any, element: Callable[..., Any], count: int | None = None) -> Any:
+        """Return `any` (`stops_at` True) or `all` of the elements for all values; see `comprehension`."""
+        from cyxla.numpy.rewriting.loops.comprehensions import quantified
+
+        function = element if count is None else _unpacking(element, count)
+        return quantified(stops_at, iterable, function, partial(_joined, stops_at=stops_at))
 
     @staticmethod
     def filtered(

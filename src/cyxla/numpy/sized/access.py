@@ -15,7 +15,7 @@ from cyxla.numpy.indexing.access import convert_for_assignment
 from cyxla.numpy.indexing.bounds import fail_where
 from cyxla.numpy.indexing.equal_values import same_size
 from cyxla.numpy.indexing.packing import nonzero_indices
-from cyxla.numpy.indexing.parse import convert_item, is_mask
+from cyxla.numpy.indexing.parse import convert_item, has_run_time_size, is_mask
 from cyxla.numpy.indexing.ranges import difference
 from cyxla.numpy.sized.frames import Frame, align, fail_unless, fit, resized, wrapped
 from cyxla.numpy.sized.slices import slice_along
@@ -109,7 +109,7 @@ def _expanded(key: Any, rank: int) -> list[Any]:
 def _converted(item: Any) -> Any:
     if isinstance(item, SizedArray):
         return item
-    return item.as_index_array() if hasattr(type(item), "as_index_array") else convert_item(item)
+    return item.as_index_array() if has_run_time_size(item) else convert_item(item)
 
 
 def _axes_used(item: Any) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from cyxla.errors import TraceError
 from cyxla.numpy.rewriting.branches import TracedBranch
 from cyxla.numpy.rewriting.loops.iterables import Source, source_of, use_up
 from cyxla.numpy.rewriting.loops.loops import MOST_UNROLLED, ForLoop
@@ -17,12 +19,15 @@ from cyxla.numpy.rewriting.loops.stacks import Stacks, with_traced_numbers
 from cyxla.numpy.rewriting.parts.parts import Part
 from cyxla.numpy.rewriting.parts.python_state import PythonState
 from cyxla.numpy.rewriting.python_functions.choices import condition, truth
+from cyxla.numpy.rewriting.python_functions.reductions import SUBSTITUTES
 from cyxla.numpy.tracing.arrays.stacked_list import RUN_TIME, Elements, StackedList, structure_of
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, traced
 from cyxla.numpy.tracing.containers import flatten
-from cyxla.numpy.tracing.trace import current, require_current
+from cyxla.numpy.tracing.trace import current, require_current, user_line
 from cyxla.numpy.tracing.user_program.classes import class_of
 
+_np: Any = np  # its functions dispatch to this package
+MOST_ELEMENTS = 1 << 20  # of a list whose length is known at run time
 LEAST_KNOWN = 1000  # elements of known values that a loop of the program makes rather than Python
 _NO_VARIABLES = Variables.of((), (), (), (), ())
 
@@ -38,7 +43,9 @@ def comprehension(iterable: Any, element: Callable[[Any], Any]) -> list[Any]:
         Function from a value to an element of the list.
     """
     source = source_of(iterable) if current() is not None else None
-    if source is None or is_traced(source.length) or source.length <= MOST_UNROLLED:
+    if source is not None and is_traced(source.length) and source.bound <= MOST_ELEMENTS:
+        return filtered(iterable, lambda item: True, element)
+    if source is None or source.length <= MOST_UNROLLED:
         return [element(item) for item in iterable]
     use_up(iterable)
     first = element(source.element(0))
@@ -125,8 +132,9 @@ def filtered(iterable: Any, test: Callable[[Any], Any], element: Callable[[Any],
     element : callable
         Function from a value to an element of the list.
     """
+    iterable = _unmade(iterable)
     source = source_of(iterable) if current() is not None else None
-    if source is None or not (is_traced(source.length) or source.length) or not _is_traced_test(source, test):
+    if source is None or not (is_traced(source.length) or (source.length and _is_traced_test(source, test))):
         return [element(item) for item in iterable if test(item)]
     values = StackedList.of([])
     driver = ForLoop(iterable, _NO_VARIABLES)
@@ -142,18 +150,104 @@ def filtered(iterable: Any, test: Callable[[Any], Any], element: Callable[[Any],
     return values
 
 
+def quantified(
+    stops_at: bool, iterable: Any, element: Callable[[Any], Any], joined: Callable[[Any, Sequence[Any]], Any]
+) -> Any:
+    """Return ``any(element(item) for item in iterable)``, or `all` if that is what stops at False.
+
+    Parameters
+    ----------
+    stops_at : bool
+        Truth of an element that ends the iteration.
+    iterable : iterable
+        Values; a loop of the program takes them by number if there are many.
+    element : callable
+        Function from a value to an element. One that changes anything is called under the condition that none before
+        has ended the iteration.
+    joined : callable
+        Function of an element, and of functions that return the following ones, that joins them by `or` or `and`.
+
+    Raises
+    ------
+    TraceError
+        Python would stop before elements whose computation may fail, or changes anything in many iterations.
+    """
+    iterable = _unmade(iterable)
+    source = source_of(iterable) if current() is not None else None
+    function = SUBSTITUTES[any if stops_at else all]
+    count = _count_of(iterable, source)
+    if current() is None or count == 0:
+        return function(element(item) for item in iterable)
+
+    def element_at(number: Any) -> Any:
+        return element(iterable[number] if source is None else source.element(number))
+
+    has_traced, has_changes = _probe(element_at, 0 if count else None)
+    is_long = count is None or count > MOST_UNROLLED
+    if has_changes and not is_long:
+        assert count is not None
+        return _as_condition(joined(element_at(0), [partial(element_at, k) for k in range(1, count)]))
+    if source is None or not (is_long and has_traced):
+        return function(element(item) for item in iterable)
+    checks = len(require_current().program.checks)
+    values = comprehension(iterable, lambda item: _as_condition(element(item)))
+    if has_changes or len(require_current().program.checks) > checks:
+        raise TraceError(
+            f"{'any' if stops_at else 'all'} of values whose computation may fail or changes anything, after one that "
+            "may end it",
+            where=user_line(), hint="use a loop with break",
+        )  # fmt: skip
+    numbers = values.as_numbers() if isinstance(values, StackedList) else None
+    return function(values) if numbers is None else truth((_np.any if stops_at else _np.all)(numbers))
+
+
+def _count_of(iterable: Any, source: Source | None) -> int | None:
+    """Return the number of values; None if it is traced, and 0 if only Python can iterate over them."""
+    if source is None:
+        return len(iterable) if isinstance(iterable, (list, tuple)) else 0
+    return None if is_traced(source.length) else int(source.length)
+
+
+def _unmade(iterable: Any) -> Any:
+    """Return a list that arrays stand for as one that nothing else sees, so that its elements are not made."""
+    if isinstance(iterable, StackedList) and iterable.stacks is not None and not iterable.is_guarded:
+        return StackedList(iterable.stacks, iterable.elements)
+    return iterable
+
+
+def _as_condition(value: Any) -> Any:
+    tested = condition(value)
+    return truth(tested) if is_traced(tested) else bool(tested)
+
+
 def _is_traced_test(source: Source, test: Callable[[Any], Any]) -> bool:
-    """Return True if the condition of a value is traced; it is recorded in a trace of its own, which is dropped."""
+    """Return True if the condition of a value is traced, and changes nothing."""
+    number = None if is_traced(source.length) else 0
+    return _probe(lambda k: test(source.element(k)), number) == (True, False)
+
+
+def _probe(test: Callable[[Any], Any], number: int | None) -> tuple[bool, bool]:
+    """Return whether a condition is traced, and whether it changes anything; neither if it cannot be traced.
+
+    It is recorded in a trace of its own, which is dropped.
+
+    Parameters
+    ----------
+    test : callable
+        Function of the number of a value.
+    number : int or None
+        Number; None for one that is traced.
+    """
     program, objects, part = require_current().program, PythonState(), Part("test")
     raised = len(program.raised)
     try:
-        number = 0 if not is_traced(source.length) else traced(part.parameter(INDEX), int)
-        return is_traced(condition(test(source.element(number)))) and not objects.is_changed() and not part.log.arrays
+        tested = condition(test(traced(part.parameter(INDEX), int) if number is None else number))
+        return is_traced(tested), objects.is_changed() or bool(part.log.arrays)
     except Exception as error:
         if getattr(error, "ends_trace", False) or isinstance(error, (MemoryError, RecursionError)):
             raise
         del program.raised[raised:]
-        return False
+        return False, False
     finally:
         part.close()
         objects.restore()
@@ -164,8 +258,8 @@ def _append_if(
 ) -> None:
     """Append the element of a value that passes a test."""
     tested = condition(test(item))
-    if not is_traced(tested):
-        if tested:
+    if driver.recording is None or not is_traced(tested):
+        if tested:  # raises an error if it is traced
             _append(driver, values, element(item))
         return
     branch = TracedBranch(truth(tested), ())

@@ -429,8 +429,9 @@ def source_of(value: Any) -> Source | None:
     if isinstance(value, (TracedArray, np.ndarray)) and np.ndim(value):
         return _source_of_array(value)
     if isinstance(value, SizedArray):
-        return Source(value.shape[0], lambda n: value[n], int(value.data.shape[0]))
-    if isinstance(value, StackedList) and (stacks := value.stacks) is not None:
+        return Source(value.shape[0], _Elements(value).__getitem__, int(value.data.shape[0]))
+    if isinstance(value, StackedList) and value.stacks is not None:
+        stacks = [_Elements(s) if isinstance(s, SizedArray) else s for s in value.stacks]
         return Source(value.length, lambda n: value.elements.build(stacks, n), value.bound)
     if isinstance(value, Enumerated):
         inner = source_of(value.values)
@@ -441,6 +442,25 @@ def source_of(value: Any) -> Source | None:
         count = prod(value.shape)
         return Source(count, value.element, count)
     return value.source() if isinstance(value, (Combinations, Backwards, Repeated)) else None
+
+
+class _Elements:
+    """Elements of an array whose size is known at run time, by numbers of a loop, which are below it.
+
+    Parameters
+    ----------
+    array : SizedArray
+        Array.
+    """
+
+    def __init__(self, array: SizedArray) -> None:
+        self._array = array
+        self._is_vector = array.ndim == 1
+
+    def __getitem__(self, number: Any) -> Any:
+        if not self._is_vector or not is_traced(number):
+            return self._array[number]
+        return self._array.data.at[number].get(mode="unchecked")
 
 
 def _affine(start: int, step: int, number: Any) -> Any:

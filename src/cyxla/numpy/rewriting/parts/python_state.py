@@ -316,7 +316,7 @@ def _of_cell(cell: CellType) -> list[Any]:
 
 def contents_of(value: Any) -> Contents:
     """Return what a container, an object or a cell holds."""
-    if isinstance(value, LazyList) and not value.is_guarded and not getattr(value, "is_sized", False):
+    if isinstance(value, LazyList) and not value.is_guarded and not getattr(value, "is_never_made", False):
         value.materialize()
     if isinstance(value, list):
         return list(list.__iter__(value))

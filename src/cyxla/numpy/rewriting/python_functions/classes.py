@@ -12,7 +12,7 @@ from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
 from cyxla.numpy.state.scope import Scope
 from cyxla.numpy.substitutes.patched_numpy import NDARRAY
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
+from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.user_program.classes import class_of, is_number
@@ -28,7 +28,7 @@ _SCALARS = (
 
 def visible_class(value: Any) -> Any:
     """Return ``type(value)``: the class of the value in NumPy, which is what ``np.ndarray`` is in the program."""
-    kind = _MIRRORED.get(type(value)) or class_of(value)
+    kind = list if isinstance(value, LazyList) else _MIRRORED.get(type(value)) or class_of(value)
     return NDARRAY if kind is np.ndarray else kind
 
 

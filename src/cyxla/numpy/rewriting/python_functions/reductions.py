@@ -116,8 +116,11 @@ def _sum(values: Any, start: Any = 0) -> Any:
 
 
 def _sorted(values: Any, **kwargs: Any) -> Any:
-    found = list(values)
     is_plain = set(kwargs) - {"reverse"} or is_traced(kwargs.get("reverse"))
+    numbers = values.as_numbers() if isinstance(values, StackedList) and values.is_argument and not is_plain else None
+    if numbers is not None and numbers.dtype.kind in "biuf":
+        return values.with_stacks([_in_order(_without_nan(numbers), bool(kwargs.get("reverse")))])
+    found = list(values)
     if is_plain or not any(map(_is_traced_number, found)) or len({class_of(v) for v in found}) > 1:
         return sorted(found, **kwargs)
     if len(found) > _MOST_SORTED:
@@ -127,6 +130,12 @@ def _sorted(values: Any, **kwargs: Any) -> Any:
     ordered = _np.sort(_without_nan(_np.array(found)))
     elements = [_like(ordered[k], found[0]) for k in range(len(found))]
     return elements[::-1] if kwargs.get("reverse") else elements
+
+
+def _in_order(numbers: Any, is_reversed: bool) -> Any:
+    """Return sorted numbers, equal ones as they follow each other, even if they are sorted from the greatest on."""
+    ordered = _np.sort(numbers[::-1] if is_reversed else numbers, kind="stable")
+    return ordered[::-1] if is_reversed else ordered
 
 
 def _like(value: TracedArray, other: Any) -> TracedArray:

@@ -23,7 +23,7 @@ from cyxla.numpy.rewriting.loops.iterables import (
     zipped,
 )
 from cyxla.numpy.rewriting.python_functions import classes, impure, reductions, texts
-from cyxla.numpy.rewriting.python_functions.choices import truth
+from cyxla.numpy.rewriting.python_functions.choices import condition, truth
 from cyxla.numpy.rewriting.python_functions.decimals import rounded_decimal, rounded_integer
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
@@ -98,6 +98,9 @@ def _complex(*args: Any) -> Any:
 
 
 def _bool(*args: Any) -> Any:
+    if len(args) == 1 and isinstance(args[0], StackedList):
+        has_elements = condition(args[0])
+        return truth(has_elements) if is_traced(has_elements) else has_elements
     if len(args) != 1 or not (isinstance(args[0], TracedArray) and args[0].known is None):
         return bool(*args)
     return truth(args[0])

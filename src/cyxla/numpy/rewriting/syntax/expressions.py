@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -16,6 +18,9 @@ _IDENTITY = (ast.Is, ast.IsNot)
 _MEMBERSHIP = {ast.In: "contains", ast.NotIn: "lacks"}
 _HOLDERS = (ast.Name, ast.Attribute, ast.Subscript)  # expressions of which something may hold the value
 _TAKING_ALL = (sum, max, min, list, tuple, sorted)
+_APPLYING: tuple[tuple[Any, int], ...] = (  # functions that call another one with elements, and its place
+    (map, 0), (filter, 0), (functools.reduce, 0), (itertools.starmap, 0), (itertools.accumulate, 1),
+)  # fmt: skip
 _TESTS_OF_PYTHON = ("isinstance", "issubclass", "callable", "hasattr")
 
 
@@ -95,7 +100,10 @@ class ExpressionTransformer(ast.NodeTransformer):
         if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp) and self._takes_all(original):
             generator = node.args[0]
             node.args = [ast.copy_location(ast.ListComp(generator.elt, generator.generators), generator)]
-        node.args = [self._argument(a) for a in self._advanced(original, node.args)]
+        quantified = self._quantified(node)
+        if quantified is not None:
+            return build.located_expr(quantified, node)
+        node.args = self._arguments(original, self._advanced(original, node.args))
         node.keywords = [ast.copy_location(ast.keyword(k.arg, self._argument(k.value)), k) for k in node.keywords]
         if not self._is_called(original):
             return node
@@ -105,6 +113,17 @@ class ExpressionTransformer(ast.NodeTransformer):
             _place_behind(new, original)
         node.func = cast(ast.expr, ast.copy_location(wrapped, original))
         return node
+
+    def _quantified(self, node: ast.Call) -> ast.expr | None:
+        """Return the hook for `any` or `all` of a generator over one iterable; None for another call."""
+        value = self._outside_value(node.func) if isinstance(node.func, ast.Name) else None
+        generator = node.args[0] if len(node.args) == 1 and not node.keywords else None
+        if value not in (any, all) or not isinstance(generator, ast.GeneratorExp):
+            return None
+        if len(generator.generators) > 1 or not _is_simple(generator):
+            return None
+        made = self._comprehension(generator.elt, generator.generators)
+        return build.hook("quantified", build.constant(value is any), *cast(ast.Call, made).args)
 
     def _advanced(self, function: ast.expr, arguments: list[ast.expr]) -> list[ast.expr]:
         """Mark iterators that functions of Python advance by some elements."""
@@ -118,6 +137,32 @@ class ExpressionTransformer(ast.NodeTransformer):
             if isinstance(generator.iter, _HOLDERS):
                 generator.iter = _held(generator.iter, build.constant(True))
         return arguments
+
+    def _arguments(self, function: ast.expr, arguments: list[ast.expr]) -> list[ast.expr]:
+        """Transform the arguments of a call; a function that is applied to elements is the one to call in its place."""
+        value = self._outside_value(function)
+        place = next((k for f, k in _APPLYING if value is f), None)
+        made = [self._argument(a) for a in arguments]
+        if place is not None and place < len(arguments) and self._is_applied(arguments[place]):
+            node = arguments[place]
+            made[place] = cast(ast.expr, build.located_expr(build.hook("call", self._callee(node)), node))
+        return made
+
+    def _is_applied(self, function: ast.expr) -> bool:
+        """Return True for a function from outside that has a substitute or is rewritten."""
+        if isinstance(function, ast.Name):
+            return self.scope.origin(function.id) is Origin.CALLED
+        return self._module_root(function) is not None and is_called(self._outside_value(function), self.scope.package)
+
+    def _outside_value(self, node: ast.expr) -> Any:
+        """Return the present value of a name from outside, or of a member of a module; None for anything else."""
+        if isinstance(node, ast.Name):
+            return None if self.scope.origin(node.id) is Origin.OWN else self.scope.value(node.id)
+        module = self._module_root(node)
+        value = None if module is None else self.scope.value(module)
+        for attribute in _attributes(node) if module is not None else ():
+            value = getattr(value, attribute, None)
+        return value
 
     def _argument(self, node: ast.expr) -> ast.expr:
         """Transform an argument of a call; a function from outside is passed as a rewritten one."""
@@ -144,13 +189,9 @@ class ExpressionTransformer(ast.NodeTransformer):
     def _is_called(self, function: ast.expr) -> bool:
         if isinstance(function, ast.Name):
             return self.scope.origin(function.id) not in (Origin.PLAIN, Origin.MODULE)
-        module = self._module_root(function)
-        if module is None:
+        if self._module_root(function) is None:
             return True
-        value = self.scope.value(module)
-        for attribute in _attributes(function):
-            value = getattr(value, attribute, None)
-        return is_called(value, self.scope.package)
+        return is_called(self._outside_value(function), self.scope.package)
 
     def iterable(self, node: ast.expr) -> ast.expr:
         """Transform a value that is iterated over."""

@@ -18,6 +18,7 @@ _PYTHON_CLASSES = (int, float, complex)
 
 
 RUN_TIME: Final = -1  # length of a list that is known at run time
+MOST_MADE: Final = 1000  # numbers of an argument that are values of their own
 
 
 class Leaf(NamedTuple):
@@ -82,6 +83,13 @@ class StackedList(LazyList):
         Each leaf of all elements, along a new first dimension.
     elements : Elements
         Structure of the elements.
+
+    Attributes
+    ----------
+    made : list or None
+        Elements that `materialize` has made.
+    is_argument : bool
+        True for an argument, and what is made of it without its elements.
     """
 
     def __init__(self, stacks: Sequence[TracedArray] | None, elements: Elements) -> None:
@@ -89,6 +97,9 @@ class StackedList(LazyList):
         self.stacks = None if stacks is None else list(stacks)
         self.elements = elements
         self.is_guarded = False
+        self.made: list[Any] | None = None
+        self.is_argument = False
+        self._source: list[Any] = []
 
     @staticmethod
     def of(values: list[Any]) -> StackedList:
@@ -97,8 +108,23 @@ class StackedList(LazyList):
         list.extend(made, values)
         return made
 
+    @staticmethod
+    def of_numbers(array: Any, kind: type) -> StackedList:
+        """Return a list of Python's numbers of a class, which an array stands for; its size may be of run time."""
+        weak = None if kind is bool else kind
+        return StackedList([], Elements(0, LEAF, (Leaf(weak, Rank0.PYTHON),))).with_stacks([array])
+
+    def with_stacks(self, stacks: Sequence[Any]) -> StackedList:
+        """Return a list of elements of the same kind, made of an argument, for which other arrays stand."""
+        length = stacks[0].shape[0] if isinstance(stacks[0], TracedArray) else RUN_TIME
+        made = StackedList(stacks, self.elements._replace(length=length))
+        made.is_argument = True
+        return made
+
     def append_all(self, stacks: Sequence[TracedArray], elements: Elements) -> None:
         """Append all elements that arrays stand for."""
+        if self.is_sized:
+            self.materialize()  # raises
         if self.stacks is None and not list.__len__(self):
             self.stacks, self.elements = list(stacks), elements
         elif self.stacks is not None and self._are_alike(stacks, elements):
@@ -129,20 +155,34 @@ class StackedList(LazyList):
             raise TraceError("a list is read in the loop that appends to it", where=user_line())
         if self.stacks is None:
             return
-        if self.is_sized:
+        if self.is_never_made:
+            kind = "whose length is known at run time only" if self.is_sized else f"of {self.elements.length} numbers"
             raise TraceError(
-                "a list whose length is known at run time only is used otherwise than by np.array, len, sum, a loop or "
-                "an index",
+                f"a list {kind} is used otherwise than by np.array, len, sum, sorted, a loop, an index or a slice",
                 where=user_line(), hint="use an array: np.array(values)",
             )  # fmt: skip
         stacks, self.stacks = self.stacks, None
+        self._source = stacks
         with resumed(stacks[0].owner):
-            list.extend(self, [self.elements.build(stacks, k) for k in range(self.elements.length)])
+            self.made = [self.elements.build(stacks, k) for k in range(self.elements.length)]
+            list.extend(self, self.made)
+
+    def contents(self) -> list[Any]:
+        """Return objects that stay the same as long as the list does, whether its elements are made or not."""
+        if self.stacks is not None:
+            return list(self.stacks)
+        elements = list(list.__iter__(self))
+        return self._source if self.made is not None and _are_same(elements, self.made) else elements
 
     @property
     def is_sized(self) -> bool:
         """True for a list whose length is known at run time; its stacks are arrays of run-time size."""
         return self.stacks is not None and self.elements.length == RUN_TIME
+
+    @property
+    def is_never_made(self) -> bool:
+        """True for a list whose elements cannot be made one by one, or are too many for that."""
+        return self.is_sized or (self.is_argument and self.stacks is not None and self.elements.length > MOST_MADE)
 
     @property
     def length(self) -> Any:
@@ -173,6 +213,8 @@ class StackedList(LazyList):
         self.materialize()
         return as_traced(list.copy(self))
 
+    as_index_array = as_array
+
     def _as_sized_array(self) -> Any:
         assert self.stacks is not None
         if self.elements.tree != LEAF or self.stacks[0].ndim != 1 or self.stacks[0].dtype != np.float64:
@@ -190,15 +232,94 @@ class StackedList(LazyList):
         self._leave_if_empty()
         return self.stacks[0]
 
+    def as_numbers(self) -> Any:
+        """Return an array of Python's numbers that are the elements, which may be none; None for other elements."""
+        is_vector = self.stacks is not None and self.elements.tree == LEAF and self.stacks[0].ndim == 1
+        return self.stacks[0] if is_vector and self.stacks and self.elements.leaves[0].is_python else None
+
+    def count(self, value: Any) -> Any:
+        """Return how often a number occurs."""
+        numbers = self.as_numbers() if is_any_number(value) else None
+        if numbers is None:
+            self.materialize()
+            return list.count(self, value)
+        return TracedArray(value_of(_np.count_nonzero(numbers == value)), int, rank0=Rank0.PYTHON)
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice) and self.stacks is not None and self._is_joinable():
+            made = self.with_stacks([s[key] for s in self.stacks])
+            return [] if made.elements.length == 0 else made
+        if self.is_never_made and type(key) is int and not self.is_guarded:
+            return self._element(key)
+        self.materialize()
+        return list.__getitem__(self, key)
+
+    def _element(self, number: int) -> Any:
+        assert self.stacks is not None
+        if not self.is_sized and not -self.elements.length <= number < self.elements.length:
+            raise IndexError("list index out of range")
+        if self.is_sized:
+            require_current().program.catches = True  # Python raises its error if there is no such element
+        return self.elements.build(self.stacks, number)
+
+    def copy(self) -> list[Any]:
+        """Return a list with the same elements."""
+        made: list[Any] = self[:]
+        return made
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, list) and (stacks := self._stacks_of(other)) is not None:
+            return self._joined([self.stacks, stacks])
+        self.materialize()
+        complete_lists([other])
+        return list.__add__(self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        if isinstance(other, list) and (stacks := self._stacks_of(other)) is not None:
+            return self._joined([stacks, self.stacks])
+        self.materialize()
+        return other + list.copy(self)
+
+    def __mul__(self, times: Any) -> Any:
+        if type(times) is int and times > 0 and self._is_joinable():
+            return self._joined([self.stacks] * times)
+        self.materialize()
+        return list.__mul__(self, times)
+
+    __rmul__ = __mul__
+
+    def _joined(self, parts: Sequence[Any]) -> StackedList:
+        return self.with_stacks([_np.concatenate(stacks) for stacks in zip(*parts, strict=True)])
+
+    def _is_joinable(self) -> bool:
+        return self.is_argument and not self.is_guarded and self.stacks is not None
+
+    def _stacks_of(self, other: list[Any]) -> list[Any] | None:
+        """Return arrays of the numbers of another list, if they are of the same class as those of this one."""
+        if not self._is_joinable():
+            return None
+        if isinstance(other, StackedList) and other.stacks is not None:
+            return other.stacks if other.elements[1:] == self.elements[1:] else None
+        if self.as_numbers() is None or not other or not all(is_any_number(v) for v in other):
+            return None
+        leaf = self.elements.leaves[0]
+        alike = all(leaf_of(as_traced(v)) == leaf for v in other)
+        return [_np.array(list.copy(other))] if alike else None
+
     def __len__(self) -> int:
         if self.is_guarded or self.stacks is None or self.is_sized:
             self.materialize()
             return list.__len__(self)
         return self.elements.length
 
-    def __radd__(self, other: Any) -> Any:
-        self.materialize()
-        return other + list.copy(self)
+
+def _are_same(first: Sequence[Any], second: Sequence[Any]) -> bool:
+    return len(first) == len(second) and all(a is b for a, b in zip(first, second, strict=True))
+
+
+def is_any_number(value: Any) -> bool:
+    """Return True for a number that may be traced."""
+    return type(value) in (bool, int, float, complex) or (isinstance(value, TracedArray) and value.ndim == 0)
 
 
 def _is_box(tree: Tree) -> bool:
@@ -219,9 +340,9 @@ def _materializing(name: str) -> Callable[..., Any]:
 
 
 for _name in (
-    "__add__", "__contains__", "__delitem__", "__eq__", "__ge__", "__getitem__", "__gt__", "__iadd__", "__imul__",
-    "__iter__", "__le__", "__lt__", "__mul__", "__ne__", "__repr__", "__reversed__", "__rmul__", "__setitem__",
-    "append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse", "sort",
+    "__contains__", "__delitem__", "__eq__", "__ge__", "__gt__", "__iadd__", "__imul__",
+    "__iter__", "__le__", "__lt__", "__ne__", "__repr__", "__reversed__", "__setitem__",
+    "append", "clear", "extend", "index", "insert", "pop", "remove", "reverse", "sort",
 ):  # fmt: skip
     setattr(StackedList, _name, _materializing(_name))
 

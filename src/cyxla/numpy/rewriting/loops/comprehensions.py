@@ -211,7 +211,7 @@ def _count_of(iterable: Any, source: Source | None) -> int | None:
 def _unmade(iterable: Any) -> Any:
     """Return a list that arrays stand for as one that nothing else sees, so that its elements are not made."""
     if isinstance(iterable, StackedList) and iterable.stacks is not None and not iterable.is_guarded:
-        return StackedList(iterable.stacks, iterable.elements)
+        return StackedList(iterable.stacks, iterable.elements, iterable.doubts)
     return iterable
 
 
@@ -314,13 +314,13 @@ class _Loop:
     def __init__(self, source: Source, element: Callable[[Any], Any], first: Any, stacks: Stacks) -> None:
         self._source, self._element, self._stacks = source, element, stacks
         self._values = [first]  # of the iterations that Python runs
-        stacks.make()
 
     def run(self) -> list[Any]:
         """Return the list."""
+        arrays = self._stacks.make()
         driver = ForLoop(range(1, self._source.length), _NO_VARIABLES)
         for number in driver:
-            driver.enter((), lambda: tuple(self._stacks.arrays))
+            driver.enter((), lambda: tuple(arrays))
             try:
                 self._iterate(driver, driver.item(number))
                 driver.leave(())
@@ -332,7 +332,7 @@ class _Loop:
             return self._values
         for k, value in enumerate(self._values):
             self._stacks.store(k, value)
-        return StackedList(self._stacks.arrays, self._stacks.elements)
+        return StackedList(self._stacks.arrays, self._stacks.elements, self._stacks.doubts())
 
     def _iterate(self, driver: ForLoop, number: Any) -> None:
         value = self._element(self._source.element(number))

@@ -181,6 +181,15 @@ def elements_of(iterable: Any) -> Iterator[Any]:
     return iterable.elements() if isinstance(iterable, OneShot) else iter(iterable)
 
 
+def lists_in(iterable: Any) -> Iterator[StackedList]:
+    """Yield the lists, for which arrays stand, that a loop over a value iterates over."""
+    if isinstance(iterable, StackedList) and iterable.stacks is not None:
+        yield iterable
+    elif isinstance(iterable, OneShot):
+        for part in iterable.parts_of():
+            yield from lists_in(part)
+
+
 def is_iterator(value: Any) -> bool:
     """Return True for an iterator, which knows by itself how far it was iterated over."""
     return hasattr(type(value), "__next__")
@@ -360,6 +369,10 @@ class Backwards(OneShot):
         assert source is not None
         return (source.element(k) for k in range(index(source.length) - 1, -1, -1))
 
+    def parts_of(self) -> Sequence[Any]:
+        """Return the values that are iterated over with it."""
+        return (self.values,)
+
     def source(self) -> Source | None:
         """Return the elements by number."""
         inner = source_of(self.values)
@@ -432,7 +445,7 @@ def source_of(value: Any) -> Source | None:
         return Source(value.shape[0], _Elements(value).__getitem__, int(value.data.shape[0]))
     if isinstance(value, StackedList) and value.stacks is not None:
         stacks = [_Elements(s) if isinstance(s, SizedArray) else s for s in value.stacks]
-        return Source(value.length, lambda n: value.elements.build(stacks, n), value.bound)
+        return Source(value.length, lambda n: value.element(n, stacks), value.bound)
     if isinstance(value, Enumerated):
         inner = source_of(value.values)
         return inner and Source(inner.length, lambda n: (n + value.start, inner.element(n)), inner.bound)

@@ -19,7 +19,7 @@ from cyxla.numpy.control.lower_scan import Scan, emit_scan
 from cyxla.numpy.control.lower_while import emit_while
 from cyxla.numpy.indexing.ranges import declare_range
 from cyxla.numpy.rewriting.known_conditions import is_static, needs_value
-from cyxla.numpy.rewriting.loops.iterables import Source, elements_of, held, is_iterator, source_of, use_up
+from cyxla.numpy.rewriting.loops.iterables import Source, elements_of, held, is_iterator, lists_in, source_of, use_up
 from cyxla.numpy.rewriting.loops.plans import Peel, Plan, Repeat, Unsuitable, Variables
 from cyxla.numpy.rewriting.loops.recordings import Recording
 from cyxla.numpy.rewriting.loops.stacks import Appends, roots_of
@@ -33,7 +33,7 @@ from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_t
 from cyxla.numpy.tracing.bodies import Body, inline, record_body
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.promotion import dtype_of
-from cyxla.numpy.tracing.trace import PlainRunError, current, require_current, resumed
+from cyxla.numpy.tracing.trace import PlainRunError, current, require_current, resumed, user_line
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
@@ -273,6 +273,7 @@ class ForLoop(Loop):
         use_up(iterable)
         self._iterable, self._is_held = iterable, is_held or isinstance(iterable, GeneratorType)
         self._source = _usable(source_of(iterable))
+        self._lists = [(values, values.contents()) for values in lists_in(iterable)]
         self._first = 0  # number of iterations that were run before the loop of the program
         self._to_peel = 0
         self._sub = 0
@@ -334,7 +335,17 @@ class ForLoop(Loop):
             yield item
             if self._has_ended():
                 break
+            self._require_same_lists()
         self.unrolling.end(self.failure)
+
+    def _require_same_lists(self) -> None:
+        """Require that iterations have not changed the lists that are iterated over."""
+        for values, before in self._lists:
+            after = values.contents()
+            if len(after) != len(before) or any(a is not b for a, b in zip(after, before, strict=True)):
+                raise TraceError(
+                    "a list is changed while a loop iterates over it", where=user_line(), hint="iterate over a copy"
+                )
 
     def _has_ended(self) -> bool:
         """Return True if the iteration that Python ran has left the loop."""
@@ -428,6 +439,7 @@ class ForLoop(Loop):
                 return
             self._state = self._emit_while(recording)
         self._appends.finish()
+        self._require_same_lists()
 
     def _is_short(self, recording: Recording) -> bool:
         if not self._is_counted or self._appends.grows:

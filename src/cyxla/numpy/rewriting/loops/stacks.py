@@ -12,13 +12,15 @@ from cyxla.errors import TraceError
 from cyxla.numpy.rewriting.loops.plans import Unsuitable, is_shared_array
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, size_array
 from cyxla.numpy.tracing.arrays.stacked_list import RUN_TIME, Elements, StackedList, leaf_of, structure_of
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.arrays.traced_array import Doubt, TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.containers import Tree, flatten
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import current, require_current, user_line
 from cyxla.numpy.tracing.user_program.classes import class_of
+from cyxla.numpy.tracing.user_program.doubts import leave
 from cyxla.xla.hlo.builder import functions as xla
 
+_BOOL: Final = np.dtype(bool)
 MOST_BYTES: Final = 1 << 28  # of the arrays for a list of run-time length
 
 
@@ -32,6 +34,25 @@ def with_traced_numbers(value: Any) -> Any:
 
 def _is_known_number(value: Any) -> bool:
     return class_of(value) in (bool, int, float, complex, np.ndarray) or isinstance(value, np.generic)
+
+
+class Flags:
+    """Whether numbers that were stored have another class in Python than their array: some of them, and all."""
+
+    def __init__(self) -> None:
+        self.some, self.all = _zeros((), _BOOL), _zeros((), _BOOL)
+        self.all.overwrite(require_current().constant(True, _BOOL))
+
+    @property
+    def arrays(self) -> list[TracedArray]:
+        """Flags as arrays of the state of a loop."""
+        return [self.some, self.all]
+
+    def add(self, doubt: Doubt | None) -> None:
+        """Add those of a number."""
+        test = require_current().constant(False, _BOOL) if doubt is None else require_current().capture(doubt.test)
+        self.some.overwrite(xla.or_(value_of(self.some), test))
+        self.all.overwrite(xla.and_(value_of(self.all), test))
 
 
 class Stacks:
@@ -50,14 +71,31 @@ class Stacks:
     def __init__(self, leaves: Sequence[TracedArray], tree: Tree, count: int) -> None:
         self.elements = Elements(count, tree, tuple(map(leaf_of, leaves)))
         self._types = [(v.shape, v.dtype) for v in leaves]
+        self._is_doubtful = [v.doubt is not None and not v.doubt.is_numpy for v in leaves]
         self.arrays: list[TracedArray] = []
+        self.flags: list[Flags | None] = []
         self.stored: list[tuple[TracedArray, Any]] = []  # arrays that a pass has stored, with their values then
         self.stored_before: list[tuple[TracedArray, Any]] = []  # those of earlier elements in the pass
 
     def make(self) -> list[TracedArray]:
         """Make the arrays in the current trace."""
         self.arrays = [_zeros((self.elements.length, *shape), dtype) for shape, dtype in self._types]
-        return self.arrays
+        self.flags = [Flags() if is_doubtful else None for is_doubtful in self._is_doubtful]
+        return [*self.arrays, *[a for flags in self.flags if flags is not None for a in flags.arrays]]
+
+    def doubts(self) -> list[tuple[Doubt, Doubt] | None]:
+        """Return for each array whether elements have other classes: some of them, and all."""
+        return [
+            None if f is None else (Doubt(value_of(f.some), False), Doubt(value_of(f.all), False)) for f in self.flags
+        ]
+
+    def note_doubts(self, leaves: Sequence[TracedArray]) -> None:
+        """Note whether the numbers of an element have other classes."""
+        for leaf, flags in zip(leaves, self.flags, strict=True):
+            if flags is not None:
+                flags.add(leaf.doubt)
+            elif leaf.doubt is not None:
+                leave(require_current(), leaf.doubt)
 
     def store(self, number: Any, value: Any) -> None:
         """Store an element.
@@ -74,6 +112,7 @@ class Stacks:
         self.stored = [(r, r.op) for r in roots]
         for array, leaf in zip(self.arrays, leaves, strict=True):
             array[number] = leaf
+        self.note_doubts(leaves)
 
     @property
     def all_stored(self) -> list[tuple[TracedArray, Any]]:
@@ -128,6 +167,7 @@ class Growing(Stacks):
         self.stored = [(v.root, v.root.op) for v in leaves if is_shared_array(v)]
         for array, leaf in zip(self.arrays, leaves, strict=True):
             array.overwrite(value_of(array.at[place].set(leaf, mode="unchecked")))
+        self.note_doubts(leaves)
         self.count.overwrite(value_of(place + 1))
 
     def sized(self) -> tuple[list[SizedArray], Elements]:
@@ -235,9 +275,9 @@ class Appends:
     def finish(self) -> None:
         """Append the elements of the loop of the program to the lists."""
         for values, stacks in self._stacks.values():
-            values.append_all(stacks.arrays, stacks.elements)
+            values.append_all(stacks.arrays, stacks.elements, stacks.doubts())
         for values, growing in self._growing.values():
-            values.become_sized(*growing.sized())
+            values.become_sized(*growing.sized(), growing.doubts())
 
 
 def _structure(value: Any) -> tuple[list[TracedArray], Tree]:

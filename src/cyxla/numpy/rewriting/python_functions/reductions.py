@@ -14,7 +14,7 @@ from cyxla.errors import TraceError
 from cyxla.numpy.array_methods.number_methods import to_python
 from cyxla.numpy.rewriting.python_functions.choices import condition, select, truth
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced, value_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.numpy.tracing.user_program.classes import class_of, is_number
 
@@ -88,7 +88,10 @@ def _extremum(original: Callable[..., Any], better: Callable[[Any, Any], Any]) -
         if len(args) == 1 and not kwargs and _is_long(args[0]) and args[0].dtype.kind in "iuf":
             return getattr(_np, name)(_without_nan(args[0]))
         if len(args) == 1 and not kwargs and (vector := _whole(args[0])) is not args[0] and vector.dtype.kind in "iuf":
-            return _of_element(getattr(_np, name)(_without_nan(vector)), args[0])
+            best = _of_element(getattr(_np, name)(_without_nan(vector)), args[0])
+            if any(args[0].doubts):
+                best.doubt = args[0].doubts[0][0]
+            return best
         values = list(args[0]) if len(args) == 1 else list(args)
         key = kwargs.get("key")
         if not values or len(values) == 1 or set(kwargs) - {"key", "default"}:
@@ -111,7 +114,10 @@ def _sum(values: Any, start: Any = 0) -> Any:
         return values.sum()
     vector = _whole(values)
     if vector is not values and type(start) is int and not start and vector.dtype.kind in "ifc":
-        return _of_element(vector.sum(), values)
+        total = _of_element(vector.sum(), values)
+        if isinstance(total, TracedArray):
+            total.doubt = values.doubts_of_sum
+        return total
     return sum(values, start)
 
 
@@ -140,6 +146,8 @@ def _in_order(numbers: Any, is_reversed: bool) -> Any:
 
 def _like(value: TracedArray, other: Any) -> TracedArray:
     """Return a number of the class of another one."""
+    if type(other) in (bool, int, float, complex):
+        other = as_traced(other)
     if isinstance(other, TracedArray) and (other.weak is not None or value.rank0 is not other.rank0):
         return TracedArray(value_of(value), other.weak, rank0=other.rank0)
     return value

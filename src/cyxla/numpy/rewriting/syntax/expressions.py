@@ -122,6 +122,9 @@ class ExpressionTransformer(ast.NodeTransformer):
             return None
         if len(generator.generators) > 1 or not _is_simple(generator):
             return None
+        first = generator.generators[0]
+        if isinstance(first.iter, _HOLDERS):
+            first.iter = _held(first.iter, build.constant(True))
         made = self._comprehension(generator.elt, generator.generators)
         return build.hook("quantified", build.constant(value is any), *cast(ast.Call, made).args)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from cyxla.errors import TraceError
-from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.arrays.traced_array import Doubt, LazyList, TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.containers import LEAF, LIST, Kind, Tree, complete_lists, flatten, register_kind
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import require_current, resumed, user_line
@@ -17,6 +17,7 @@ _np: Any = np  # its functions dispatch to this package
 _PYTHON_CLASSES = (int, float, complex)
 
 
+Doubts: TypeAlias = Sequence["tuple[Doubt, Doubt] | None"]
 RUN_TIME: Final = -1  # length of a list that is known at run time
 MOST_MADE: Final = 1000  # numbers of an argument that are values of their own
 
@@ -83,6 +84,8 @@ class StackedList(LazyList):
         Each leaf of all elements, along a new first dimension.
     elements : Elements
         Structure of the elements.
+    doubts : sequence of (Doubt, Doubt) or None
+        Whether numbers of an array have other classes in Python: some of them, and all; empty if none has.
 
     Attributes
     ----------
@@ -92,8 +95,9 @@ class StackedList(LazyList):
         True for an argument, and what is made of it without its elements.
     """
 
-    def __init__(self, stacks: Sequence[TracedArray] | None, elements: Elements) -> None:
+    def __init__(self, stacks: Sequence[TracedArray] | None, elements: Elements, doubts: Doubts = ()) -> None:
         super().__init__()
+        self.doubts = doubts
         self.stacks = None if stacks is None else list(stacks)
         self.elements = elements
         self.is_guarded = False
@@ -121,22 +125,44 @@ class StackedList(LazyList):
         made.is_argument = True
         return made
 
-    def append_all(self, stacks: Sequence[TracedArray], elements: Elements) -> None:
+    def append_all(self, stacks: Sequence[TracedArray], elements: Elements, doubts: Doubts = ()) -> None:
         """Append all elements that arrays stand for."""
         if self.is_sized:
             self.materialize()  # raises
         if self.stacks is None and not list.__len__(self):
-            self.stacks, self.elements = list(stacks), elements
-        elif self.stacks is not None and self._are_alike(stacks, elements):
+            self.stacks, self.elements, self.doubts = list(stacks), elements, doubts
+        elif self.stacks is not None and not any(self.doubts) and self._are_alike(stacks, elements):
             self.stacks = [_np.concatenate(pair) for pair in zip(self.stacks, stacks, strict=True)]
             self.elements = self.elements._replace(length=self.elements.length + elements.length)
         else:
             self.materialize()
-            list.extend(self, [elements.build(stacks, k) for k in range(elements.length)])
+            other = StackedList(stacks, elements, doubts)
+            list.extend(self, [other.element(k) for k in range(elements.length)])
 
-    def become_sized(self, stacks: Sequence[Any], elements: Elements) -> None:
+    def become_sized(self, stacks: Sequence[Any], elements: Elements, doubts: Doubts = ()) -> None:
         """Give an empty list elements whose number is known at run time."""
-        self.stacks, self.elements = list(stacks), elements
+        self.stacks, self.elements, self.doubts = list(stacks), elements, doubts
+
+    def element(self, number: Any, stacks: Sequence[Any] | None = None) -> Any:
+        """Return an element of arrays that stand for the list; those of the list by default."""
+        made = self.elements.build(self.stacks if stacks is None else stacks, number)  # type: ignore[arg-type]
+        if any(self.doubts):
+            for leaf, doubts in zip(flatten(made)[0], self.doubts, strict=True):
+                if doubts is not None and isinstance(leaf, TracedArray):
+                    leaf.doubt = doubts[0]
+        return made
+
+    def parts(self) -> list[Any]:
+        """Return the arrays, as parts of a result; those of doubtful numbers tell so."""
+        assert self.stacks is not None
+        if not any(self.doubts):
+            return self.stacks
+        return [_doubtful(s, d) for s, d in zip(self.stacks, self.doubts, strict=True)]
+
+    @property
+    def doubts_of_sum(self) -> Doubt | None:
+        """Runs in which all numbers of a vector have another class, as their sum has then."""
+        return self.doubts[0][1] if self.doubts and self.doubts[0] is not None else None
 
     def _are_alike(self, stacks: Sequence[TracedArray], elements: Elements) -> bool:
         assert self.stacks is not None
@@ -164,7 +190,7 @@ class StackedList(LazyList):
         stacks, self.stacks = self.stacks, None
         self._source = stacks
         with resumed(stacks[0].owner):
-            self.made = [self.elements.build(stacks, k) for k in range(self.elements.length)]
+            self.made = [self.element(k, stacks) for k in range(self.elements.length)]
             list.extend(self, self.made)
 
     def contents(self) -> list[Any]:
@@ -260,7 +286,7 @@ class StackedList(LazyList):
             raise IndexError("list index out of range")
         if self.is_sized:
             require_current().program.catches = True  # Python raises its error if there is no such element
-        return self.elements.build(self.stacks, number)
+        return self.element(number)
 
     def copy(self) -> list[Any]:
         """Return a list with the same elements."""
@@ -317,6 +343,15 @@ def _are_same(first: Sequence[Any], second: Sequence[Any]) -> bool:
     return len(first) == len(second) and all(a is b for a, b in zip(first, second, strict=True))
 
 
+def _doubtful(stack: Any, doubts: tuple[Doubt, Doubt] | None) -> Any:
+    """Return an array as one that tells in which runs some of its numbers are of another class."""
+    if doubts is None:
+        return stack
+    made = TracedArray(value_of(stack if isinstance(stack, TracedArray) else stack.data))
+    made.doubt = doubts[0]
+    return made if isinstance(stack, TracedArray) else stack.like(made)
+
+
 def is_any_number(value: Any) -> bool:
     """Return True for a number that may be traced."""
     return type(value) in (bool, int, float, complex) or (isinstance(value, TracedArray) and value.ndim == 0)
@@ -362,7 +397,7 @@ def _plain_list(elements: Elements, arrays: Sequence[Any]) -> list[Any]:
 
 
 STACKED = Kind(
-    lambda v: v.stacks, lambda v: v.elements, lambda v: [f"[{k}]" for k in range(len(v.stacks))], _build
+    lambda v: v.parts(), lambda v: v.elements, lambda v: [f"[{k}]" for k in range(len(v.stacks))], _build
 )  # fmt: skip
 register_kind(StackedList, lambda v: LIST if v.stacks is None else STACKED)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,10 @@ MATRICES: dict[str, tuple[str, int, int, str]] = {
 
 
 def program(name: str, matrix: str) -> str:
-    dtype, rows, columns, layout = MATRICES[matrix]
+    return sized(name, *MATRICES[matrix])
+
+
+def sized(name: str, dtype: str, rows: int, columns: int, layout: str = "{1,0}") -> str:
     text = f"""
       less {{
         p = T[] parameter(0)
@@ -112,16 +116,8 @@ def program(name: str, matrix: str) -> str:
         z = T[C] parameter(3)
         w = T[R] parameter(4){PROGRAMS[name][0]}
       }}"""
-    for letter, value in {"T[": f"{dtype}[", "R": str(rows), "C": str(columns)}.items():
-        text = text.replace(letter, value) if letter == "T[" else _sized(text, letter, value)
-    return text
-
-
-def _sized(text: str, letter: str, value: str) -> str:
-    for before in "[,":
-        for after in ",]":
-            text = text.replace(before + letter + after, before + value + after)
-    return text
+    sizes = {"R": str(rows), "C": str(columns)}
+    return re.sub(r"(?<=[\[,])[RC](?=[,\]])", lambda m: sizes[m[0]], text.replace("T[", f"{dtype}["))
 
 
 def vectors(text: str) -> list[np.ndarray[Any, Any]]:
@@ -136,6 +132,24 @@ def bits(results: Any) -> bytes:
 
 def kinds(executable: cyxla.Executable) -> list[str]:
     return [kernel.kind for kernel in executable.explanation().kernels]
+
+
+#: name: type and sizes of a matrix, and the kind of the kernels of its products
+SIZES: dict[str, tuple[str, int, int, str]] = {
+    "in the caches": ("f64", 700, 700, "dot"),
+    "few rows in parts": ("f64", 370, 8000, "dot"),
+    "just enough rows": ("f64", 390, 8000, "products"),
+    "rows that fill L2 eight at a time": ("f64", 900, 16384, "products"),
+    "longer rows": ("f64", 900, 16392, "dot"),
+    "short rows in tiles": ("f32", 30000, 128, "dot"),
+    "integers": ("s32", 3000, 3000, "dot"),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes(name: str) -> None:
+    dtype, rows, columns, kind = SIZES[name]
+    assert set(kinds(cyxla.compile(sized("siblings", dtype, rows, columns)))) == {kind}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -4,6 +4,9 @@
  * pieces of rows. With several parts there are two phases: units leave their sums in the scratch buffer, and then the
  * sums of the parts are added, one part after the other.
  *
+ * If the number `step` is not 0, a task of the first phase adds so many rows of a part, a divisor of its rows, to the
+ * sums of all blocks, and the tasks of a part run in order: other products read the same rows in between.
+ *
  * A template: define the parameters and include it, as often as wanted; it undefines them.
  *   SUMS_PREFIX    prefix of all names; `prefix_run(numbers, bufs, begin, end, after)` is for others. Before it are
  *                  defined the types `prefix_e`, an element at any address, `prefix_numbers` and
@@ -35,15 +38,17 @@ static inline int64_t SUMS(width)(const SUMS_N *s, int64_t block) {
   return column + s->width <= s->n ? s->width : s->n - column;
 }
 
-/* Sum up a part of the rows of a block of columns. */
+/* Sum up a part of the rows of a block of columns, or some of these rows, from the one of number `done` on. */
 static inline void SUMS(compute)(const SUMS_N *s, void *const *bufs, int64_t batch, int64_t block, int64_t part,
-                                 SUMS_E *sums) {
+                                 SUMS_E *sums, int64_t done, int64_t most) {
   SUMS_USE_CONSTANTS(s)
-  const int64_t first = part * s->part, rest = s->k - first, column = block * s->width;
+  const int64_t first = part * s->part + done, column = block * s->width;
+  const int64_t left_of_part = s->k - first < s->part - done ? s->k - first : s->part - done;
+  const int64_t rows = left_of_part < most ? left_of_part : most, ends = (done == 0) + 2 * (rows == left_of_part);
   const SUMS_E *const left = (const SUMS_E *)bufs[s->left] + batch * s->left_batch_stride + first * s->left_k_stride;
   const SUMS_E *const right =
       (const SUMS_E *)bufs[s->right] + batch * s->right_batch_stride + first * s->right_k_stride + column;
-  SUMS(functions)[s->form](s, left, right, sums, SUMS(width)(s, block), rest < s->part ? rest : s->part);
+  SUMS(functions)[s->form](s, left, right, sums, SUMS(width)(s, block), rows, ends);
 }
 
 /* Store rows of sums, or pass them to the epilogue. */
@@ -91,12 +96,22 @@ static inline __attribute__((always_inline)) cyx_status SUMS(run)(const SUMS_N *
     SUMS(add_parts)(s, bufs, begin * all * s->m / s->tasks, end * all * s->m / s->tasks, blocks, after);
     return CYX_OK;
   }
+  if (s->step) {
+    const int64_t steps = s->part / s->step;
+    for (int64_t u = begin; u < end; ++u)
+      for (int64_t block = 0; block < blocks; ++block) {
+        const int64_t part = u / steps;
+        SUMS_E *const sums = (SUMS_E *)bufs[s->scratch] + (block * parts + part) * size;
+        SUMS(compute)(s, bufs, 0, block, part, sums, u % steps * s->step, s->step);
+      }
+    return CYX_OK;
+  }
   const unsigned long local = parts > 1 ? 0 : (unsigned long)size * sizeof(SUMS_ELEMENT);
   SUMS_E *const sums = parts > 1 ? (SUMS_E *)bufs[s->scratch] : (SUMS_E *)__builtin_alloca_with_align(local, 512);
   const int64_t last = end * all * parts / s->tasks;
   for (int64_t u = begin * all * parts / s->tasks; u < last; ++u) {
     const int64_t part = u % parts, block = u / parts % blocks, batch = u / (parts * blocks);
-    SUMS(compute)(s, bufs, batch, block, part, parts > 1 ? sums + u * size : sums);
+    SUMS(compute)(s, bufs, batch, block, part, parts > 1 ? sums + u * size : sums, 0, s->part);
     if (parts == 1) SUMS(store)(s, bufs, batch * s->m, block, s->m, sums, after);
   }
   return CYX_OK;

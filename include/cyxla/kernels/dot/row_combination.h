@@ -30,10 +30,11 @@
   sum_a += factor##row * *(const vector_at *)(first + row * stride); \
   sum_b += factor##row * *(const vector_at *)(second + row * stride);
 
-/* Sum up `count` rows of `width` columns, at least one vector, in `sums`, which has room for whole pairs of vectors. */
+/* Sum up `count` rows of `width` columns, at least one vector, in `sums`, which has room for whole pairs of vectors.
+ * Bits of `ends` tell whether these are the first rows, 1, and the last ones, 2; others are a multiple of eight. */
 CYX_FUSED __attribute__((noinline)) void COMBINE_NAME(const COMBINE(numbers) * s, const COMBINE_E *restrict left,
                                                       const COMBINE_E *restrict right, COMBINE_E *restrict sums,
-                                                      int64_t width, int64_t count) {
+                                                      int64_t width, int64_t count, int64_t ends) {
   CYX_FUSE
   typedef COMBINE(v) vector;
   typedef COMBINE(u) vector_at;
@@ -42,7 +43,8 @@ CYX_FUSED __attribute__((noinline)) void COMBINE_NAME(const COMBINE(numbers) * s
 #endif
   const int64_t step = s->left_k_stride, stride = s->right_k_stride;
   const int64_t whole = (width + COMBINE_PAIR - 1) / COMBINE_PAIR * COMBINE_PAIR, last = width - COMBINE_LANES;
-  for (int64_t n = 0; n < whole; n += COMBINE_LANES) *(vector_at *)(sums + n) = (vector){0};
+  if (ends & 1)
+    for (int64_t n = 0; n < whole; n += COMBINE_LANES) *(vector_at *)(sums + n) = (vector){0};
   for (; count >= COMBINE_ROWS; count -= COMBINE_ROWS, left += COMBINE_ROWS * step, right += COMBINE_ROWS * stride) {
     CYX_ROWS(8, COMBINE_FACTOR)
     for (int64_t n = 0; n < whole; n += COMBINE_PAIR) {
@@ -70,6 +72,7 @@ CYX_FUSED __attribute__((noinline)) void COMBINE_NAME(const COMBINE(numbers) * s
       *(vector_at *)(sums + n) += product;
     }
   }
+  if (!(ends & 2)) return;
   const vector end = *(const vector_at *)(sums + (width - 1) / COMBINE_LANES * COMBINE_LANES);
   *(vector_at *)(sums + last) = end;
 }

@@ -36,12 +36,12 @@
   sum_b += factor[row] * b##row;
 
 /* Sum up `count` rows of `width` columns, at least one vector, in rows of `sums` with room for whole pairs of vectors.
- */
+ * Bits of `ends` tell whether these are the first rows, 1, and the last ones, 2; others are a multiple of six. */
 CYX_FUSED __attribute__((noinline)) void COMBINATIONS_NAME(const COMBINATIONS(numbers) * s,
                                                            const COMBINATIONS_E *restrict left,
                                                            const COMBINATIONS_E *restrict right,
                                                            COMBINATIONS_E *restrict sums, int64_t width,
-                                                           int64_t count) {
+                                                           int64_t count, int64_t ends) {
   CYX_FUSE
   typedef COMBINATIONS(v) vector;
   typedef COMBINATIONS(u) vector_at;
@@ -52,7 +52,7 @@ CYX_FUSED __attribute__((noinline)) void COMBINATIONS_NAME(const COMBINATIONS(nu
   const int64_t sums_stride = s->sums_stride, last = width - COMBINATIONS_LANES;
   const int64_t whole = (width + COMBINATIONS_PAIR - 1) / COMBINATIONS_PAIR * COMBINATIONS_PAIR;
   COMBINATIONS_ELEMENT factors[COMBINATIONS_ROWS * COMBINATIONS_DEPTH]; /* rows of the left operand may share L1 sets */
-  for (int64_t m = 0; m < rows; ++m)
+  for (int64_t m = 0; m < rows && ends & 1; ++m)
     for (int64_t n = 0; n < whole; n += COMBINATIONS_LANES) *(vector_at *)(sums + m * sums_stride + n) = (vector){0};
   for (; count >= COMBINATIONS_DEPTH; count -= COMBINATIONS_DEPTH) {
     for (int64_t m = 0; m < rows; ++m)
@@ -85,6 +85,7 @@ CYX_FUSED __attribute__((noinline)) void COMBINATIONS_NAME(const COMBINATIONS(nu
         *(vector_at *)(sums + m * sums_stride + n) += product;
       }
     }
+  if (!(ends & 2)) return;
   const int64_t final = (width - 1) / COMBINATIONS_LANES * COMBINATIONS_LANES;
   for (int64_t m = 0; m < rows; ++m, sums += sums_stride) {
     const vector end = *(const vector_at *)(sums + final);

@@ -34,10 +34,11 @@ __all__ = ["ROWS", "dot", "panel_width"]
 def _check(ins: Instruction) -> str | None:
     if not has_kernel_order(ins):
         return "its dimensions are not in the order that kernels take"
-    return None if _is_tiled(ins) else check_plain(ins)
+    return None if is_tiled(ins) else check_plain(ins)
 
 
-def _is_tiled(ins: Instruction) -> bool:
+def is_tiled(ins: Instruction) -> bool:
+    """Return whether a dot is a product of floats of one type."""
     types = {ins.shape.dtype, *(o.shape.dtype for o in ins.operands)}
     return len(types) == 1 and types <= {ElementType.F32, ElementType.F64}
 
@@ -48,21 +49,22 @@ fusible("dot", check=_check)
 @emits_group(GroupKind.DOT)
 def dot(group: Group) -> Step:
     """Return the kernel of a dot and its epilogue."""
-    if not _is_tiled(group.root):
+    if not is_tiled(group.root):
         product = Product.of(group.root)
         return plain_dot(group, (product.batch, product.m, product.n, product.k), product.lhs, product.rhs)
-    return variants.select(group, partial(_step, group), lambda: _kernel_choice(group)[1].axes())
+    return variants.select(group, partial(step_of, group), lambda: kernel_choice(group)[1].axes())
 
 
-def _step(group: Group, choice: variants.Choice) -> Step:
+def step_of(group: Group, choice: variants.Choice) -> Step:
     """Return the step of a product of floats for a choice of its parameters."""
-    output, chosen = _kernel_choice(group, choice)
+    output, chosen = kernel_choice(group, choice)
     return output.epilogue.step(chosen.kernel())
 
 
-def _kernel_choice(
+def kernel_choice(
     group: Group, choice: variants.Choice = variants.RULES
 ) -> tuple[Output, InnerProducts | RowCombination | TiledProduct]:
+    """Return the output and the kernel of a product of floats."""
     ins = group.root
     product = Product.of(ins)
     epilogue = Epilogue(group, product.m if product.n == 1 else product.n)

@@ -49,10 +49,14 @@ _FEW_ROWS = (
 )  # fmt: skip
 #: Parameters of ``dot_few_rows.h``: also the columns that the micro-kernel computes at once.
 INNER = ParameterStruct((*_FEW_ROWS, "columns"))
+#: Parameters of several products in one pass (see `one_pass`), before those of each: units, blocks of rows of the
+#: matrix; units of a task; index of the phase, 0 if there is one; numbers of kernels of inner products and of sums.
+PASS = ParameterStruct(("units", "task_units", "phase", "inner", "sums"))
 #: Parameters of ``dot_row_sums.h``.
 ROW_SUMS = ParameterStruct((
     *_FEW_ROWS,
     "part", "parts",  # rows of the right operand of a unit of work, and such parts of a product
     "sums_stride",  # elements between rows of the sums of a unit
     "scratch", "phase",  # indices of the buffers, with several parts
+    "step",  # rows of a task if the tasks of a part run in order; else 0
 ))  # fmt: skip

@@ -88,6 +88,9 @@ class RowCombination(ColumnBlocks[RowSumsText]):
         self.locality = choice.get("locality", min(int(is_cached), len(self.localities) - 1))
         width, parts = choice.get("width", pieces.width), max(1, -(-p.k // max(1, pieces.rows)))
         super().__init__(p, output, live, choice, width, vector_bytes(), parts)
+        self.step = choice.get("step", 0)
+        if self.step:
+            self.tasks = -(-p.k // self.step)
 
     def _own_axes(self) -> dict[str, list[int]]:
         """Return the axes; `rows` decides on the order of the sums and is not among them."""
@@ -117,7 +120,7 @@ class RowCombination(ColumnBlocks[RowSumsText]):
         return {
             "form": self.locality if self.p.m == 1 else len(self.localities),
             "part": self.rows, "parts": self.parts, "sums_stride": self._sums_stride,
-            "scratch": scratch, "phase": scratch + 1,
+            "scratch": scratch, "phase": scratch + 1, "step": self.step,
         }  # fmt: skip
 
     def _functions(self, few: RowSumsText) -> dict[str, str]:

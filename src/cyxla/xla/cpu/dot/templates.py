@@ -270,7 +270,7 @@ class RowSumsText(FewRows):
     """Texts of sums of weighted rows."""
 
     parameters = ROW_SUMS
-    more_arguments = ", int64_t, int64_t"
+    more_arguments = ", int64_t, int64_t, int64_t"
 
     def one_row(self, name: str, locality: int) -> str:
         """Return a function of ``row_combination.h``."""

@@ -93,6 +93,8 @@ class KernelKind(StrEnum):
     LOOP_NEST = "loop nest"
     """A whole while loop with its arrays in memory, and the loops and branches inside it."""
     LU = "lu"
+    PRODUCTS = "products"
+    """Products of one matrix with several vectors, which is read once."""
     PYTHON = "python (slow)"
     QR = "qr"
     REDUCE = "reduce"

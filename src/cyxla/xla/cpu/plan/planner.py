@@ -19,6 +19,7 @@ from cyxla.xla.cpu.plan.live_rows import LiveResult, live_rows
 from cyxla.xla.cpu.plan.live_states import LoopState, live_results_of
 from cyxla.xla.cpu.plan.nodes import ConditionalNode, KernelNode, Node, Plan, WhileNode
 from cyxla.xla.cpu.plan.schedule import defer_overwriters
+from cyxla.xla.cpu.plan.shared_matrices import share_matrices
 from cyxla.xla.cpu.plan.updates import updates_from_elsewhere
 from cyxla.xla.hlo import Computation, Instruction
 from cyxla.xla.passes.simplify.index_ranges import IndexRanges
@@ -68,7 +69,7 @@ def plan(computation: Computation, live_results: Sequence[LiveResult] = (), rang
         if any(ins.has_side_effect for ins in group.outputs):
             effects += range(position, len(nodes))
     parameters = [leaf for p in computation.parameters for leaf in own_leaves(p)]
-    ordered = fuse_small_kernels(defer_overwriters(nodes, effects), reasons)
+    ordered = fuse_small_kernels(share_matrices(defer_overwriters(nodes, effects)), reasons)
     return Plan(computation, ordered, parameters, leaves(computation.root), reasons)
 
 

@@ -12,7 +12,7 @@ from cyxla.xla.cpu.dot import parameters, templates
 from cyxla.xla.cpu.prebuilt.library import KERNEL
 
 TYPES = {"f32": "float", "f64": "double"}
-FUNCTIONS = {f"{form}_{t}": KERNEL for t in TYPES for form in ("dot_tiles", "dot_rows", "dot_sums")}
+FUNCTIONS = {f"{form}_{t}": KERNEL for t in TYPES for form in ("dot_tiles", "dot_rows", "dot_sums", "dot_pass")}
 
 #: Forms of tiles: whether elements of a column of the left operand are neighbours, and the prefetch.
 _FORMS = {
@@ -24,6 +24,24 @@ _FORMS = {
 _RUN = """\
 cyx_status CYX_PREBUILT({name})(void *const *bufs, int64_t begin, int64_t end) {{
   return {prefix}_run((const {prefix}_numbers *)CYX_NUMBERS(bufs), bufs, begin, end, 0);
+}}
+"""
+
+
+#: Several products of one matrix: each unit goes to the kernels of inner products, then to that of sums, if any.
+_PASS = """\
+cyx_status CYX_PREBUILT(dot_pass_{t})(void *const *bufs, int64_t begin, int64_t end) {{
+  const {t}_pass *const p = (const {t}_pass *)CYX_NUMBERS(bufs);
+  const {t}_inner_numbers *const inner = (const {t}_inner_numbers *)(p + 1);
+  const {t}_combination_numbers *const sums = (const {t}_combination_numbers *)(inner + p->inner);
+  const int64_t first = begin * p->task_units;
+  const int64_t last = end * p->task_units < p->units ? end * p->task_units : p->units;
+  if (p->phase && *(const int64_t *)bufs[p->phase]) return {t}_combination_run(sums, bufs, first, last, 0);
+  for (int64_t u = first; u < last; ++u) {{
+    for (int64_t k = 0; k < p->inner; ++k) {t}_inner_run(inner + k, bufs, u, u + 1, 0);
+    if (p->sums) {t}_combination_run(sums, bufs, u, u + 1, 0);
+  }}
+  return CYX_OK;
 }}
 """
 
@@ -41,6 +59,8 @@ def _one_type(c: CWriter, name: str, element: str, level: Level) -> None:
     _tiles(c, name, element, level)
     _inner_products(c, name, element, level)
     _row_combinations(c, name, element, level)
+    c.line(parameters.PASS.typedef(f"{name}_pass"))
+    c.lines(_PASS.format(t=name).splitlines())
 
 
 def _inner_products(c: CWriter, name: str, element: str, level: Level) -> None:

@@ -132,6 +132,8 @@ def _why(kernel: Kernel, step: Step) -> str:
     """Return the reason for which the instructions of a step are one kernel."""
     if kernel.kind is KernelKind.BUNDLE:
         return f"{len(step.groups)} small kernels that do not depend on each other are one call"
+    if kernel.kind is KernelKind.PRODUCTS:
+        return f"{len(step.groups)} products of one matrix, which is read from memory once"
     (group,) = step.groups
     reason = _LOOPS[kernel.kind] if kernel.kind in _LOOPS else _WORDS[group.kind](group)
     reason += "".join(_bounds(group))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial, update_wrapper
 from time import perf_counter
 from types import MappingProxyType
@@ -41,11 +41,12 @@ from cyxla.numpy.array_methods import protocols as _protocols
 from cyxla.numpy.calls.any_size import MODES, MOST_BYTES, AnySizePrograms, SizedEntry
 from cyxla.numpy.calls.argument_binding import OUT, Binding, StaticNames, binding_of
 from cyxla.numpy.calls.argument_changes import shares_containers
+from cyxla.numpy.calls.argument_forms import ArgumentForms
 from cyxla.numpy.calls.disabling import disable_jit, is_disabled, needs_python
 from cyxla.numpy.calls.entries import Entry, PlainEntry, Source, TracedExecutable
-from cyxla.numpy.calls.jit_options import OPTIONS_OF_OTHERS, JitOptions
+from cyxla.numpy.calls.jit_checks import check_function, check_options, line_of, signature_of
+from cyxla.numpy.calls.jit_options import JitOptions
 from cyxla.numpy.calls.lowering import BOUNDS, Environment, Lowered, OpenSizes, lower
-from cyxla.numpy.calls.number_lists import NumberLists
 from cyxla.numpy.calls.program_cache import CacheInfo, ProgramCache
 from cyxla.numpy.calls.receivers import inlined_argument, is_receiver, receiver_of, receiver_value
 from cyxla.numpy.calls.recompilation import (
@@ -53,12 +54,10 @@ from cyxla.numpy.calls.recompilation import (
     Specialisations,
     UnsupportedArgument,
     VainTraces,
-    elements_of_long_lists,
     warn_recompilation,
-    with_other_elements,
 )
 from cyxla.numpy.calls.shared_memory import SameArrays, run_on_copy
-from cyxla.numpy.calls.signatures import Call, has_long_lists, read_arguments
+from cyxla.numpy.calls.signatures import Call
 from cyxla.numpy.calls.stages import LoweredModule
 from cyxla.numpy.rewriting.functions import rewritten
 from cyxla.numpy.rewriting.loops.unrolling import count_call
@@ -72,7 +71,6 @@ from cyxla.numpy.tracing.static_keys import static_key
 from cyxla.numpy.tracing.trace import current, require_current, warn_user
 from cyxla.numpy.tracing.user_program import handlers as _handlers
 from cyxla.numpy.tracing.user_program.api_boundary import api_boundary
-from cyxla.numpy.tracing.user_program.needed_values import NeededValue
 from cyxla.numpy.tracing.user_program.user_frames import trim_traceback, user_line_of
 from cyxla.progress import compiling
 from cyxla.xla.client import platforms as _platforms
@@ -88,12 +86,6 @@ __all__ = ["CacheInfo", "Jitted", "jit"]
 _ = _functions, _methods, _protocols, _platforms, _handlers  # imported to register functions, operators and platforms
 TRIES = 2  # signatures that are traced in vain, before NumPy runs a function on machines that cannot compile it
 AnyEntry: TypeAlias = "Entry | PlainEntry | SizedEntry"
-_UNSUPPORTED_FUNCTIONS = (
-    (inspect.iscoroutinefunction, "an async function", "jit a plain function, and call it with call_async"),
-    (inspect.isgeneratorfunction, "a generator", "return a list, or a stacked array"),
-    (inspect.isasyncgenfunction, "an async generator", "return a list, or a stacked array"),
-)
-
 P = ParamSpec("P")
 Q = ParamSpec("Q")  # parameters of a method without `self`
 R = TypeVar("R", covariant=True)
@@ -131,8 +123,8 @@ class Jitted(Dispatcher, Generic[P, R]):
         bounds: str = "raise", sizes: str = "auto", fallback: str | None = None, name: str | None = None,
         **options: Any,
     ) -> None:  # fmt: skip
-        _check_function(function)
-        _check_options(options)
+        check_function(function)
+        check_options(options)
         if bounds not in BOUNDS:
             raise InvalidArgumentError(f"jit: unknown bounds={bounds!r}", hint=f"use one of {', '.join(BOUNDS)}")
         if sizes not in MODES:
@@ -145,7 +137,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         self.platform, self.bounds, self.sizes, self.options = platform, bounds, sizes, options
         self.name = name or getattr(function, "__name__", "function").strip("<>") or "function"
         self._keyword_options = {"static": static, "donate": donate, "name": name, "sizes": sizes, "fallback": fallback}
-        self._signature = _signature(function)
+        self._signature = signature_of(function)
         self._takes_self = self._signature is not None and next(iter(self._signature.parameters), "") == "self"
         self._static = StaticNames("static", static, self._signature)
         self._donate = StaticNames("donate", donate, self._signature)
@@ -154,8 +146,6 @@ class Jitted(Dispatcher, Generic[P, R]):
         self.programs = ProgramCache()
         self._lock = new_lock()
         self._slow_hits = 0
-        self._needed: frozenset[str] = frozenset()
-        self._needed_outside: frozenset[str] = frozenset()
         self._numbers: dict[str, Any] = {}  # from outside, by expression; see `OutsideValues`
         self._warned: set[str] = set()
         self._has_warned_of_misses = False
@@ -163,8 +153,8 @@ class Jitted(Dispatcher, Generic[P, R]):
         self._has_stopped = False  # if no further signature is compiled; then calls have to be fast
         self._vain = VainTraces()
         self._same_arrays = SameArrays()
-        self._specialisations = Specialisations(self._static.has, _line_of(function))
-        self._number_lists = NumberLists()
+        self._specialisations = Specialisations(self._static.has, line_of(function))
+        self._forms = ArgumentForms()
         self._missing: list[OpError] = []  # what this machine lacks, for each signature that it cannot compile
         update_wrapper(self, function)
 
@@ -213,7 +203,7 @@ class Jitted(Dispatcher, Generic[P, R]):
             return self._call_entry(call, entry, args, kwnames, hash)
         result = self._call_function(args, kwnames)
         text = f"{type(failure).__name__} is raised while it is traced, but not when it runs: {failure}"
-        self._plain_entry(self._read(binding, args), TraceError(text, where=user_line_of(failure)))
+        self._plain_entry(self._forms.read(binding, args), TraceError(text, where=user_line_of(failure)))
         return result
 
     def _call_entry(
@@ -259,7 +249,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         if has_roles or binding.out is not None:
             return None
         if isinstance(compiled, Entry) and compiled.lowered.writes_last:
-            call = self._read(binding, args)
+            call = self._forms.read(binding, args)
             return partial(run_on_copy, compiled, [*call.leaves, *(compiled.guards.fetch(args) or ())])
         return self._same_arrays.bind(self, args, kwnames)
 
@@ -293,58 +283,25 @@ class Jitted(Dispatcher, Generic[P, R]):
         refused_list: OpError | None = None
         while True:
             try:
-                call = self._read(binding, args)
+                call = self._forms.read(binding, args)
             except (DTypeError, TraceError, UnimplementedError) as error:
                 raise UnsupportedArgument(refused_list or error) from error
-            needed = self._needed
+            static = self._forms.static
             try:
                 return call, self._entry(call)
             except (DTypeError, TraceError, UnimplementedError) as error:
-                if not self._reads_otherwise(call, error):
-                    if self._needed is not needed:
-                        call = self._read(binding, args)
+                if not self._forms.adapt(call, error):
+                    if self._forms.static is not static:
+                        call = self._forms.read(binding, args)
                     return call, self._plain_entry(call, refused_list or error)
                 refusal = error
                 refused_list = error if call.number_lists else refused_list
             except Exception as error:
-                if call.number_lists and self._reads_otherwise(call, error):
+                if call.number_lists and self._forms.adapt(call, error):
                     continue
                 if refusal is None or not isinstance(error, ValueError) or "read-only" not in str(error):
                     raise
                 return call, self._plain_entry(call, refusal)
-
-    def _reads_otherwise(self, call: Call, error: Exception) -> bool:
-        """Pass arguments of later calls otherwise because of an error; return False if that is impossible."""
-        if has_long_lists(call):
-            return False
-        if call.number_lists:
-            self._number_lists.separate(call.number_lists)
-            return True
-        needed = getattr(error, "needed", None)
-        return self._becomes_static(call, needed) or self._number_lists.join(call.separate_lists)
-
-    def _read(self, binding: Binding, args: tuple[Any, ...]) -> Call:
-        return read_arguments(binding, args, needed=self._needed, lists=self._number_lists)
-
-    def _becomes_static(self, call: Call, needed: Any) -> bool:
-        """Make the numbers static that determine a value which Python needs; return False if that is impossible.
-
-        Elements of long lists do not, and if a function needs one, none of them stays static.
-        """
-        if not isinstance(needed, NeededValue):
-            return False
-        names = call.names_of(needed)
-        if (needed.inputs and not names) or not (names or needed.outside - self._needed_outside):
-            return False
-        names = with_other_elements(names, self._needed, call.names_of_numbers)
-        with self._lock:
-            data = elements_of_long_lists(self._needed | names, call.names)
-            if data & names:
-                self._needed -= data
-                return False
-            self._needed |= names
-            self._needed_outside |= needed.outside
-        return True
 
     def _plain_entry(self, call: Call, error: OpError) -> PlainEntry:
         """Return the entry of a signature that cannot be compiled."""
@@ -507,7 +464,9 @@ class Jitted(Dispatcher, Generic[P, R]):
         unrecorded = None if function is not self.function else function  # nothing records what it reads and changes
         bound = getattr(self.function, "__self__", None)
         environment = (
-            Environment(self._needed_outside, self._numbers, call.receivers, bound, unrecorded) if guarded else None
+            Environment(self._forms.static_outside, self._numbers, call.receivers, bound, unrecorded)
+            if guarded
+            else None
         )
         objects = [("self", bound), *[(name, value) for name, _, value in call.receivers]]
         package = package_of(inspect.unwrap(self.function))
@@ -546,11 +505,11 @@ class Jitted(Dispatcher, Generic[P, R]):
         """Trace for one signature; numbers whose values the function needs become static, as in calls."""
         binding = self._binding(len(specs), tuple(named))
         while True:
-            call = read_arguments(binding, (*specs, *named.values()), specs=True, needed=self._needed)
+            call = self._forms.read_specs(binding, (*specs, *named.values()))
             try:
                 return call, self._lower(call)
             except (TraceError, UnimplementedError) as error:
-                if not self._becomes_static(call, getattr(error, "needed", None)):
+                if not self._forms.adapt(call, error):
                     raise
 
     @api_boundary
@@ -739,43 +698,6 @@ class BoundJitted(partial, Generic[P, R]):  # type: ignore[type-arg]
     def call_async(self, *args: Any, **kwargs: Any) -> Future[Any]:
         """See `Jitted.call_async`."""
         return self.func.call_async(*self.args, *args, **kwargs)  # type: ignore[attr-defined, no-any-return]
-
-
-def _check_function(function: Any) -> None:
-    if not callable(function):
-        raise DTypeError(f"jit takes a function, got {type(function).__name__}")
-    for is_unsupported, description, hint in _UNSUPPORTED_FUNCTIONS:
-        if is_unsupported(function):
-            raise TraceError(
-                f"{getattr(function, '__name__', function)} is {description}, which cannot be traced", hint=hint
-            )
-
-
-_OPTIONS = dict.fromkeys(
-    ("static", "donate", "platform", "bounds", "sizes", "fallback", "name", *[f.name for f in fields(CompileOptions)])
-)
-
-
-def _check_options(options: Iterable[str]) -> None:
-    for name in options:
-        if name not in _OPTIONS:
-            hint = OPTIONS_OF_OTHERS.get(name) or config.nearest(name, _OPTIONS)
-            raise InvalidArgumentError(f"jit has no option {name!r}", hint=hint)
-
-
-def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
-    if isinstance(function, np.ufunc):  # inspection would pass keywords that a ufunc refuses together
-        return None
-    try:
-        return inspect.signature(function)
-    except (TypeError, ValueError):
-        return None
-
-
-def _line_of(function: Callable[..., Any]) -> str:
-    """Return file and line of a function's definition; an empty text without code."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
 
 
 def _arrays(values: Sequence[Any]) -> list[Any]:

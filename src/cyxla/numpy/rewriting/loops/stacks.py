@@ -37,7 +37,7 @@ def _is_known_number(value: Any) -> bool:
 
 
 class Flags:
-    """Whether numbers that were stored have another class in Python than their array: some of them, and all."""
+    """Flags of numbers that were stored: some of them, or all, have another class in Python than their array."""
 
     def __init__(self) -> None:
         self.some, self.all = _zeros((), _BOOL), _zeros((), _BOOL)

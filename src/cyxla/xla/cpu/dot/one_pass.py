@@ -37,7 +37,7 @@ class Matrix:
     value : Value
         Array that holds it.
     rows, columns : int
-        Its sizes.
+        Sizes of the product.
     stride : int
         Elements from a row to the next.
     """

@@ -14,7 +14,7 @@ from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.kernel.values import own_leaves, resolve
 from cyxla.xla.cpu.sort.keys import GATHER_NS, LEVEL_NS
 from cyxla.xla.cpu.sort.order import Order
-from cyxla.xla.cpu.sort.rows import Rows
+from cyxla.xla.cpu.sort.rows import Rows, contents
 from cyxla.xla.cpu.sort.templates import PADDING, keys_text
 from cyxla.xla.hlo import Instruction
 
@@ -40,8 +40,8 @@ def sort_wide(ins: Instruction, rows: Rows, order: Order) -> Step:
         c.line(f"KERNEL_argsort(keys, {length}, x, x + {rows.length});")
         with c.block(f"for (int64_t k = 0; k < {length}; ++k)"):
             c.line("const int64_t from = (int64_t)x[k];")
-            for n in range(len(rows.types)):
-                c.line(f"r{n}[{rows.index('k')}] = p{n}[{rows.index('from')}];")
+            for line in rows.stores(contents(ins)):
+                c.line(line)
     kernel = Kernel(c.text(), tasks, ns, tasks * scratch, KernelKind.SORT)
     return Step(rows.with_short_work(kernel), tuple(reads), tuple(writes))
 

@@ -71,7 +71,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     size = _result_length(x, array, minlength)
     is_known = known_values(x) is not None or not array.size
     indices = value_of(array) if array.dtype.kind in "iu" else convert(value_of(array), _S64)
-    greatest = None if is_known else _check_range(indices, size, minlength)
+    greatest: Any = None if is_known else _check_range(indices, size, minlength)
     counts = TracedArray(scatter_counts(indices, size, weights_op))
     if minlength or greatest is None:
         return counts

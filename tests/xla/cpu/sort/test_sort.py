@@ -375,3 +375,17 @@ def test_an_iota_is_the_index_along_its_own_dimension(count, dtype, dimension, a
         f"is_stable=true, to_apply=order ROOT r = {count}[40,50] get-tuple-element(s), index=1 }}",
         values(dtype, (40, 50)),
     )
+
+
+@pytest.mark.parametrize("key, stays", [("p", False), ("k", True)])
+@pytest.mark.parametrize("count", ["s32", "s64"])
+def test_an_iota_is_in_memory_only_as_the_key(count, key, stays):
+    parameters = "a = f32[] parameter(0) b = f32[] parameter(1) c = {0}[] parameter(2) d = {0}[] parameter(3)"
+    sides = "a, b" if key == "p" else "c, d"
+    text = (
+        f"HloModule m\norder {{ {parameters.format(count)} ROOT r = pred[] compare({sides}), direction=GT }}\n"
+        f"ENTRY e {{ p = f32[50] parameter(0) k = {count}[50] iota(), iota_dimension=0 "
+        f"ROOT s = (f32[50], {count}[50]) sort(p, k), dimensions={{0}}, is_stable=true, to_apply=order }}"
+    )
+    same(text, values("f32", (50,)))
+    assert ("iota" in cyxla.compile(text).explain()) == stays

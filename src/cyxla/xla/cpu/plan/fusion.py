@@ -24,6 +24,7 @@ from cyxla.xla.cpu.plan.masks import mask_of
 from cyxla.xla.cpu.plan.row_groups import merge_rows
 from cyxla.xla.cpu.plan.updates import is_updated_box
 from cyxla.xla.cpu.reduce.window_size import is_elementwise_select_and_scatter
+from cyxla.xla.cpu.sort.rows import reads_operand
 from cyxla.xla.hlo import OPCODES, Computation, Instruction
 from cyxla.xla.hlo.attributes import Window
 from cyxla.xla.service.refusal import Refusal
@@ -533,7 +534,7 @@ def _sources(ins: Instruction) -> list[tuple[int, Value]]:
     """Return the arrays that an instruction reads, each with the number of the operand."""
     sources = []
     for position, operand in enumerate(ins.operands):
-        if not is_read(ins, position):
+        if not is_read(ins, position) or (ins.opcode == "sort" and not reads_operand(ins, position)):
             continue
         if operand.shape.is_array:
             sources.append((position, resolve(operand)))

@@ -26,7 +26,7 @@ from cyxla.xla.cpu.kernel.array_types import memory_type
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.kernel.shared_kernel import prebuilt_kernel, standalone_kernel
-from cyxla.xla.cpu.kernel.values import own_leaves, resolve
+from cyxla.xla.cpu.kernel.values import own_leaves
 from cyxla.xla.cpu.sort.order import Order, total_key
 from cyxla.xla.cpu.sort.rows import Content, Rows, contents
 from cyxla.xla.cpu.sort.templates import MAX_BUCKETS, MAX_CHUNKS, keys_text, row_bytes, rows_text, split_bytes
@@ -67,7 +67,7 @@ class _Sorter:
     order: Order
 
     def __post_init__(self) -> None:
-        self.operands, self.writes = tuple(resolve(o) for o in self.ins.operands), tuple(own_leaves(self.ins))
+        self.operands, self.writes = self.rows.operands(self.ins, self.order), tuple(own_leaves(self.ins))
         self.reads = (*self.operands, *self.rows.sizes)
         self.keys_only = len(self.rows.types) == 1 and self.order.inverse is not None  # keys without indices
         self.is_lossy = self.keys_only and self.order.inverse == "lossy"

@@ -14,8 +14,10 @@ from cyxla.xla.cpu.kernel import cost, machine
 from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import Kernel, Value
 from cyxla.xla.cpu.kernel.kernel_writer import strides
+from cyxla.xla.cpu.kernel.values import resolve
 from cyxla.xla.cpu.loops.live_loops import SizeReads, size_text
 from cyxla.xla.cpu.loops.loop_kernel import short_work
+from cyxla.xla.cpu.sort.order import Order
 from cyxla.xla.hlo import Instruction
 
 SCRATCH_BYTES = (
@@ -53,6 +55,14 @@ def _counts(operand: Instruction, ins: Instruction) -> bool:
     if operand.opcode != "iota" or operand.shape.dtype not in _INDEX_TYPES:
         return False
     return bool(operand.attrs["iota_dimension"] == ins.attrs["dimensions"][0])
+
+
+def reads_operand(ins: Instruction, position: int) -> bool:
+    """Return whether a sort reads an operand: not one that holds indices, if another one has the keys."""
+    if not _counts(ins.operands[position], ins) or ins.operands[0].shape.dims[ins.attrs["dimensions"][0]] >= 2**31:
+        return True
+    order = Order.of(ins.called[0])
+    return order is None or order.operand == position
 
 
 @dataclass(frozen=True)
@@ -105,6 +115,12 @@ class Rows:
         if axis in group.live:
             length = f"cyx_live_steps({size_text(group.live[axis], reads)}, 0, 1, {dims[axis]})"
         return replace(rows, live_count=count, live_length=length, sizes=reads.values)
+
+    @staticmethod
+    def operands(ins: Instruction, order: Order) -> tuple[Value, ...]:
+        """Return the arrays of a sort by keys; those with the keys stand in for indices, which it does not read."""
+        keys = ins.operands[order.operand]
+        return tuple(resolve(o if reads_operand(ins, n) else keys) for n, o in enumerate(ins.operands))
 
     @property
     def count_text(self) -> str:

@@ -11,7 +11,7 @@ from cyxla.xla.cpu.c.kernel_header import instantiate
 from cyxla.xla.cpu.kernel import prebuilt_calls
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
-from cyxla.xla.cpu.kernel.values import own_leaves, resolve
+from cyxla.xla.cpu.kernel.values import own_leaves
 from cyxla.xla.cpu.sort.keys import GATHER_NS, LEVEL_NS
 from cyxla.xla.cpu.sort.order import Order
 from cyxla.xla.cpu.sort.rows import Rows, contents
@@ -23,7 +23,7 @@ _KEY_NS = 1.5  # to make a key, to shift it, to look for runs; assumed: three ti
 
 def sort_wide(ins: Instruction, rows: Rows, order: Order) -> Step:
     """Emit a sort of rows, no longer than 2**31, by keys of any width."""
-    reads, writes = [*map(resolve, ins.operands), *rows.sizes], own_leaves(ins)
+    reads, writes = [*rows.operands(ins, order), *rows.sizes], own_leaves(ins)
     element_ns = LEVEL_NS[64] * log2(max(rows.length, 2)) + _KEY_NS + GATHER_NS * len(rows.types)
     ns, scratch = rows.count * rows.length * element_ns, 3 * 8 * rows.length + PADDING
     tasks = rows.tasks(ns, scratch)

@@ -44,6 +44,25 @@ CASES = {
     "compress(mask, table, axis=0)": (rows, lambda x, mask: np.compress(mask, x, axis=0), TABLE, (ROWS,)),
 }
 
+WIDE = (20_000, 1024)  # rows of 8 KB, more of them than any cache holds
+WIDE_ROWS = RNG.random(WIDE[0]) < 0.5
+MOVES = {
+    "t[mask]": lambda t: t[WIDE_ROWS],
+    "compress": lambda t: np.compress(WIDE_ROWS, t, axis=0),
+    "take": lambda t: np.take(t, np.flatnonzero(WIDE_ROWS), axis=0),
+    "concatenate": lambda t: np.concatenate([t[:5000], t[5000:10_000]]),
+    "repeat": lambda t: np.repeat(t[:5000], 2, axis=0),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_moves_of_wide_rows(name, claim, best_time):
+    t = RNG.standard_normal(WIDE)
+    made = cyxla.jit(MOVES[name])
+    np.testing.assert_array_equal(made(t), MOVES[name](t))
+    ours, numpy = (best_time(lambda f=f: f(t)) for f in (made, MOVES[name]))
+    claim(f"{name} of {WIDE}: NumPy's time over ours", numpy / ours)
+
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("name", CASES)

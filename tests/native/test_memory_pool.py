@@ -1,5 +1,8 @@
 """The memory pool: size classes, reuse, the limit on its size."""
 
+import ctypes
+import mmap
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -96,3 +99,15 @@ def test_arenas_come_from_the_pool_and_go_back(pool, program):
     call()
     assert pool.pool_stats()["misses"] == before["misses"]
     assert pool.pool_stats()["in_use_bytes"] == before["in_use_bytes"]
+
+
+@pytest.mark.parametrize("size", [5_000, 100_000, 900_000])
+def test_new_memory_below_huge_pages_is_touched(pool, array, size):
+    """Masked vector loads, such as those behind the last element of a size known at run time, are slow elsewhere."""
+    got = array(size)
+    page = mmap.PAGESIZE
+    first = got.__array_interface__["data"][0] // page * page
+    pages = (got.__array_interface__["data"][0] + size - first + page - 1) // page
+    resident = (ctypes.c_ubyte * pages)()
+    assert ctypes.CDLL(None).mincore(ctypes.c_void_p(first), ctypes.c_size_t(pages * page), resident) == 0
+    assert all(n & 1 for n in resident)

@@ -86,6 +86,19 @@ def test_bincount_beyond_minlength_raises():
         run(lambda x: np.bincount(x), np.array([0, 1 << 16]))
 
 
+@pytest.mark.parametrize("minlength", [0, 9])
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "?"])
+def test_bincount_of_integers(dtype, minlength):
+    """Each type counts as it is, and raises for negative elements, also beside elements that are too large."""
+    least, most = (0, 1) if dtype == "?" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    function = jit(lambda x: np.bincount(x, minlength=minlength))
+    x = np.array([1, 0, 1, min(8, most), 1]).astype(dtype)
+    np.testing.assert_array_equal(function(x), np.bincount(x, minlength=minlength))
+    for elements in ([1, -1, 2, 3, 4], [least, most, 3, 4, 5]) if least else ():
+        with pytest.raises(ValueError, match="no negative elements"):
+            function(np.array(elements, dtype))
+
+
 def test_searchsorted_in_a_list():
     found = run(lambda v: np.searchsorted([1, 2, 3.5], v), np.array([0, 3, 9]))
     np.testing.assert_array_equal(found, [0, 2, 3])

@@ -8,7 +8,8 @@
  *   SORT_KEY      type of the keys: as wide as elements, but at least 32 bits; with indices, uint64_t
  *
  * Numbers after those of sort_rows.h: the pattern (see below); 1 to restore zeros and NaNs, else 0; the index of the
- * operand with the keys; bytes of an element of each operand.
+ * operand with the keys; bytes of an element of each operand, 0 if its result is not used, negative if its elements are
+ * their indices in the row.
  */
 #include "../../abi.h"
 #include "../../compiler.h"
@@ -60,12 +61,24 @@ static uint32_t SORT(load_keys)(const int64_t *q, void *const *bufs, int64_t row
     item *const to = (item *)bufs[operands + n] + row_offset;                                       \
     for (int64_t k = low; k < high; ++k) to[k * step] = from[(int64_t)(uint32_t)x[k - low] * step]; \
   }
+#define SORT_STORE_INDICES(bits)                                                    \
+  {                                                                                 \
+    typedef int##bits##_t item __attribute__((aligned(1), may_alias));              \
+    item *const to = (item *)bufs[operands + n] + row_offset;                       \
+    for (int64_t k = low; k < high; ++k) to[k * step] = (item)(uint32_t)x[k - low]; \
+  }
 static void SORT(store)(const int64_t *q, void *const *bufs, int64_t row_offset, int64_t low, int64_t high,
                         const SORT_KEY *x) {
   const int64_t step = q[3], operands = q[6] / 2;
   for (int64_t n = 0; n < operands; ++n) {
     const int64_t item = q[14 + n];
     switch (item) {
+      case 0:
+        break;
+      case -4:
+        SORT_STORE_INDICES(32) break;
+      case -8:
+        SORT_STORE_INDICES(64) break;
       case 1:
         SORT_MOVE(8) break;
       case 2:

@@ -1,4 +1,5 @@
-/* Sort of unsigned keys: quicksort by compressing vectors with AVX-512, else radix sort.
+/* Sort of unsigned keys: quicksort by compressing vectors with AVX-512, else radix sort. Long runs that are sorted
+ * already, in either direction, are merged instead.
  *
  * A template: define the parameters and include it, any number of times; it undefines them.
  *   KEYS_PREFIX  prefix of all names; entry points are `prefix_sort` and `prefix_spread`
@@ -8,10 +9,17 @@
 #include "../../compiler.h"
 
 #define KEYS(name) CYX_JOIN(KEYS_PREFIX, name)
+#define KEYS_BLOCK 16    /* keys that are compared with their neighbours at once */
+#define KEYS_MAX_RUNS 8  /* runs that are merged */
+#define KEYS_FEW 32      /* keys of a run for each of one that is merged key by key */
+#define KEYS_SHORTEST 32 /* a run is this part of all keys, or is outweighed by others */
+#define KEYS_MIN_RUN 24  /* keys for each run that is looked for */
 #if KEYS_BITS == 32
 #define KEYS_T uint32_t
+#define KEYS_UPPER(key) (key)
 #else
 #define KEYS_T uint64_t
+#define KEYS_UPPER(key) ((key) >> 32)
 #endif
 
 /* Sort by least significant digit first; a digit that all keys share takes no pass. `y` is scratch for n keys. */
@@ -228,8 +236,8 @@ static __attribute__((noinline)) void KEYS(quicksort)(KEYS_T *x, int64_t n, KEYS
 }
 #endif
 
-/* Sort keys in place; `y` is scratch for n keys and a vector. */
-static __attribute__((unused)) void KEYS(sort)(KEYS_T *x, int64_t n, KEYS_T *y) {
+/* Sort keys of which no long run is sorted. */
+static void KEYS(sort_unordered)(KEYS_T *x, int64_t n, KEYS_T *y) {
 #if defined(__AVX512F__)
   KEYS(quicksort)(x, n, y, 2 * (64 - __builtin_clzll((uint64_t)n | 1)));
 #else
@@ -246,22 +254,182 @@ static __attribute__((unused)) void KEYS(sort)(KEYS_T *x, int64_t n, KEYS_T *y) 
 #endif
 }
 
+/* Return the length of the ascending run at the start; equal keys may be in it. */
+static __attribute__((noinline)) int64_t KEYS(ascending)(const KEYS_T *x, int64_t n) {
+  int64_t k = 1;
+  for (int wrong = 0; k + KEYS_BLOCK <= n; k += KEYS_BLOCK) {
+    for (int i = 0; i < KEYS_BLOCK; ++i) wrong |= x[k + i] < x[k + i - 1];
+    if (wrong) break;
+  }
+  while (k < n && x[k - 1] <= x[k]) ++k;
+  return k;
+}
+
+/* Return the length of the run at the start whose keys do not ascend, apart from bits that may be an index. */
+static __attribute__((noinline)) int64_t KEYS(descending)(const KEYS_T *x, int64_t n) {
+  int64_t k = 1;
+  for (int wrong = 0; k + KEYS_BLOCK <= n; k += KEYS_BLOCK) {
+    for (int i = 0; i < KEYS_BLOCK; ++i) wrong |= KEYS_UPPER(x[k + i]) > KEYS_UPPER(x[k + i - 1]);
+    if (wrong) break;
+  }
+  while (k < n && KEYS_UPPER(x[k - 1]) >= KEYS_UPPER(x[k])) ++k;
+  return k;
+}
+
+static void KEYS(reverse)(KEYS_T *x, int64_t n) {
+  for (int64_t i = 0, j = n - 1; i < j; ++i, --j) {
+    const KEYS_T key = x[i];
+    x[i] = x[j];
+    x[j] = key;
+  }
+}
+
+/* Return whether keys descend, to judge by a few of them. */
+static int KEYS(seems_descending)(const KEYS_T *x, int64_t n) {
+  const KEYS_T first = KEYS_UPPER(x[0]), near = KEYS_UPPER(x[n < KEYS_BLOCK ? n - 1 : KEYS_BLOCK - 1]);
+  return near < first || (near == first && KEYS_UPPER(x[n - 1]) < first);
+}
+
+/* Return the length of the sorted run at the start; a descending one is reversed, except for runs of equal elements
+   with ascending indices. */
+static int64_t KEYS(run)(KEYS_T *x, int64_t n) {
+  if (n < 2 || !KEYS(seems_descending)(x, n)) return n ? KEYS(ascending)(x, n) : 0;
+  const int64_t length = KEYS(descending)(x, n);
+  KEYS(reverse)(x, length);
+  for (int64_t k = KEYS(ascending)(x, length); k < length;) {
+    int64_t end = k;
+    while (end < length && x[end] < x[end - 1]) ++end;
+    KEYS(reverse)(x + k - 1, end - k + 1);
+    const int64_t more = KEYS(ascending)(x + end - 1, length - end + 1);
+    if (k > 1 && x[k - 2] > x[k - 1]) return k - 1;
+    k = end - 1 + more;
+  }
+  return length;
+}
+
+/* Return the number of keys of a sorted run that are less than a key. */
+static int64_t KEYS(rank)(const KEYS_T *x, int64_t n, KEYS_T key) {
+  int64_t first = 0;
+  for (int64_t end = n; first < end;) {
+    const int64_t middle = first + (end - first) / 2;
+    if (x[middle] < key)
+      first = middle + 1;
+    else
+      end = middle;
+  }
+  return first;
+}
+
+/* Merge two adjacent runs, the first of m keys; the shorter one, without what is in place, goes through `y`. */
+static __attribute__((noinline)) void KEYS(merge_runs)(KEYS_T *x, int64_t m, int64_t n, KEYS_T *y) {
+  n = m + KEYS(rank)(x + m, n - m, x[m - 1]);
+  const int64_t in_place = KEYS(rank)(x, m, x[m]);
+  x += in_place, m -= in_place, n -= in_place;
+  if (n - m > m) {
+    __builtin_memcpy(y, x, (unsigned long)m * sizeof *x);
+    const KEYS_T *a = y, *const a_end = y + m, *b = x + m, *const b_end = x + n;
+    while (a < a_end && b < b_end) {
+      const int is_less = *b < *a;
+      *x++ = is_less ? *b : *a;
+      a += !is_less, b += is_less;
+      CYX_SCALAR_LOOP
+    }
+    __builtin_memcpy(x, a, (unsigned long)(a_end - a) * sizeof *x);
+  } else {
+    __builtin_memcpy(y, x + m, (unsigned long)(n - m) * sizeof *x);
+    int64_t a = m - 1, b = n - m - 1, to = n - 1;
+    for (; b >= 0 && n - m < m / KEYS_FEW; --b, --to) { /* few keys: move all that are between two of them at once */
+      const int64_t less = KEYS(rank)(x, a + 1, y[b]), moved = a + 1 - less;
+      __builtin_memmove(x + to - moved + 1, x + less, (unsigned long)moved * sizeof *x);
+      a -= moved, to -= moved;
+      x[to] = y[b];
+    }
+    while (a >= 0 && b >= 0) {
+      const int is_less = y[b] < x[a];
+      x[to--] = is_less ? x[a] : y[b];
+      a -= is_less, b -= !is_less;
+      CYX_SCALAR_LOOP
+    }
+    if (b >= 0) __builtin_memcpy(x, y, (unsigned long)(b + 1) * sizeof *x);
+  }
+}
+
+/* Return how many runs are worth looking for in few keys: none if the first ones are in no order. */
+static inline int KEYS(few_runs)(const KEYS_T *x, int64_t n) {
+  if (n < KEYS_MIN_RUN) return 0;
+  int ascents = 0, descents = 0;
+  for (int i = 1; i < 8; ++i) {
+    ascents += KEYS_UPPER(x[i - 1]) < KEYS_UPPER(x[i]);
+    descents += x[i] < x[i - 1];
+  }
+  return ascents && descents ? 0 : (int)(n / KEYS_MIN_RUN);
+}
+
+/* Sort keys in place; `y` is scratch for n keys and a vector. Runs at the start are found first. If they are all, or
+   most of the keys, the others are sorted, and all are merged. */
+static __attribute__((unused)) void KEYS(sort)(KEYS_T *x, int64_t n, KEYS_T *y) {
+  const int max_runs = n >= KEYS_MAX_RUNS * KEYS_MIN_RUN ? KEYS_MAX_RUNS : KEYS(few_runs)(x, n);
+  int64_t ends[KEYS_MAX_RUNS + 2] = {0};
+  int runs = 0;
+  for (; runs < max_runs && ends[runs] < n && KEYS_SHORTEST * ends[runs] >= (runs - 1) * n; ++runs)
+    ends[runs + 1] = ends[runs] + KEYS(run)(x + ends[runs], n - ends[runs]);
+  if (ends[runs] < n / 2) {
+    KEYS(sort_unordered)(x, n, y);
+    return;
+  }
+  if (ends[runs] < n) {
+    KEYS(sort_unordered)(x + ends[runs], n - ends[runs], y);
+    ends[++runs] = n;
+  }
+  for (; runs > 1; --runs) {
+    int k = 0; /* of the two adjacent runs that are shortest together */
+    for (int i = 1; i + 1 < runs; ++i) k = ends[i + 2] - ends[i] < ends[k + 2] - ends[k] ? i : k;
+    KEYS(merge_runs)(x + ends[k], ends[k + 1] - ends[k], ends[k + 2] - ends[k], y);
+    for (int i = k + 1; i < runs; ++i) ends[i] = ends[i + 1];
+  }
+}
+
 /* Distribute keys to consecutive buckets by their borders; count the keys of each. */
-static __attribute__((noinline, unused)) void KEYS(spread)(KEYS_T *x, int64_t n, KEYS_T *y, const KEYS_T *borders,
-                                                           int buckets, uint32_t *counts) {
+static __attribute__((noinline, unused)) void KEYS(spread_unordered)(KEYS_T *x, int64_t n, KEYS_T *y,
+                                                                     const KEYS_T *borders, int buckets,
+                                                                     uint32_t *counts) {
   if (buckets == 1) {
     counts[0] = (uint32_t)n;
     return;
   }
   const int half = buckets / 2;
   const int64_t low = KEYS(partition)(x, n, y, borders[half - 1]);
-  KEYS(spread)(x, low, y, borders, half, counts);
-  KEYS(spread)(x + low, n - low, y, borders + half, half, counts + half);
+  KEYS(spread_unordered)(x, low, y, borders, half, counts);
+  KEYS(spread_unordered)(x + low, n - low, y, borders + half, half, counts + half);
+}
+
+/* Distribute keys to consecutive buckets by their borders, and count the keys of each; return whether the keys, which
+   were a run, are sorted. */
+static __attribute__((unused)) int KEYS(spread)(KEYS_T *x, int64_t n, KEYS_T *y, const KEYS_T *borders, int buckets,
+                                                uint32_t *counts) {
+  if (KEYS(run)(x, n) < n) {
+    KEYS(spread_unordered)(x, n, y, borders, buckets, counts);
+    return 0;
+  }
+  int64_t start = 0;
+  for (int k = 0; k < buckets; ++k) {
+    const int64_t end = k + 1 < buckets ? KEYS(rank)(x, n, borders[k]) : n;
+    counts[k] = (uint32_t)(end - start);
+    start = end;
+    CYX_SCALAR_LOOP
+  }
+  return 1;
 }
 
 #undef KEYS_PREFIX
 #undef KEYS_BITS
+#undef KEYS_BLOCK
+#undef KEYS_MAX_RUNS
+#undef KEYS_FEW
+#undef KEYS_SHORTEST
+#undef KEYS_MIN_RUN
 #undef KEYS_T
+#undef KEYS_UPPER
 #undef KEYS_S
 #undef KEYS_MASK
 #undef KEYS_ALL

@@ -29,9 +29,12 @@
 /* Return the offset of a row. */
 static inline int64_t SORT(start)(const int64_t *q, int64_t row) { return row / q[3] * q[3] * q[2] + row % q[3]; }
 
+/* Flags of a chunk: some of its keys determine no element; its keys are sorted. */
+enum { SORT(is_special) = 1, SORT(is_sorted) = 2 };
+
 /* First phase of split rows: compute the keys of a chunk and distribute them to buckets. */
 static void SORT(spread_chunk)(const int64_t *q, void *const *bufs, int64_t u, SORT_KEY *keys, uint32_t *counts,
-                               SORT_KEY *y, uint32_t *special) {
+                               SORT_KEY *y, uint32_t *flags) {
   const int64_t length = q[2], buckets = q[4], chunks = q[5], samples = SORT_SAMPLES * buckets;
   const int64_t row = u / chunks, chunk = u % chunks, row_offset = SORT(start)(q, row);
   const int64_t low = chunk * length / chunks, high = (chunk + 1) * length / chunks;
@@ -47,13 +50,25 @@ static void SORT(spread_chunk)(const int64_t *q, void *const *bufs, int64_t u, S
     borders[k - 1] = sample[k * SORT_SAMPLES];
     CYX_SCALAR_LOOP
   }
-  special[u] = SORT(load_keys)(q, bufs, row_offset, low, high, x);
-  SORT_KEYS(spread)(x, high - low, y, borders, (int)buckets, counts + u * buckets);
+  flags[u] = SORT(load_keys)(q, bufs, row_offset, low, high, x) ? SORT(is_special) : 0;
+  if (SORT_KEYS(spread)(x, high - low, y, borders, (int)buckets, counts + u * buckets)) flags[u] |= SORT(is_sorted);
+}
+
+/* Return whether the chunks of a row are sorted, one after the other. */
+static int SORT(row_is_sorted)(const int64_t *q, const SORT_KEY *row, const uint32_t *flags) {
+  const int64_t length = q[2], chunks = q[5];
+  int is_sorted = 1;
+  for (int64_t k = 0; k < chunks; ++k) {
+    const int64_t first = k * length / chunks;
+    is_sorted &= flags[k] >= SORT(is_sorted) && (k == 0 || row[first - 1] <= row[first]);
+    CYX_SCALAR_LOOP
+  }
+  return is_sorted;
 }
 
 /* Second phase: gather a bucket from the chunks, sort it, and store its results. */
 static void SORT(sort_bucket)(const int64_t *q, void *const *bufs, int64_t u, const SORT_KEY *keys,
-                              const uint32_t *counts, char *scratch) {
+                              const uint32_t *counts, const uint32_t *flags, char *scratch) {
   const int64_t length = q[2], buckets = q[4], chunks = q[5], row = u / buckets, bucket = u % buckets;
   const SORT_KEY *const from = keys + row * length;
   const uint32_t *const count = counts + row * chunks * buckets;
@@ -62,10 +77,17 @@ static void SORT(sort_bucket)(const int64_t *q, void *const *bufs, int64_t u, co
     start += k % buckets < bucket ? count[k] : 0;
     CYX_SCALAR_LOOP
   }
+  if (SORT(row_is_sorted)(q, from, flags + row * chunks)) {
+    for (int64_t chunk = 0; chunk < chunks; ++chunk) n += count[chunk * buckets + bucket];
+    SORT(store)(q, bufs, SORT(start)(q, row), start, start + n, from + start);
+    return;
+  }
   scratch += row * (2 * (int64_t)sizeof(SORT_KEY) * length + SORT_PADDING * buckets);
   SORT_KEY *const x = (SORT_KEY *)scratch + start;
   SORT_KEY *const y = (SORT_KEY *)(scratch + bucket * SORT_PADDING) + length + start;
-  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+  const int is_reversed = from[(chunks - 1) * length / chunks] < from[0]; /* a hint: such chunks make fewer runs */
+  for (int64_t c = 0; c < chunks; ++c) {
+    const int64_t chunk = is_reversed ? chunks - 1 - c : c;
     int64_t first = chunk * length / chunks;
     for (int64_t k = 0; k < bucket; ++k) {
       first += count[chunk * buckets + k];
@@ -99,18 +121,18 @@ static cyx_status SORT(run)(const int64_t *q, void *const *bufs, int64_t begin, 
   const int64_t phase = *(const int64_t *)bufs[q[6] + 1];
   const int64_t units = phase == 0 ? count * chunks : phase == 1 ? count * buckets : count;
   SORT_KEY *const keys = (SORT_KEY *)scratch;
-  uint32_t *const counts = (uint32_t *)(keys + count * length), *const special = counts + count * chunks * buckets;
-  char *const rows = (char *)(special + (count * chunks + 15) / 16 * 16);
+  uint32_t *const counts = (uint32_t *)(keys + count * length), *const flags = counts + count * chunks * buckets;
+  char *const rows = (char *)(flags + (count * chunks + 15) / 16 * 16);
   for (int64_t u = begin * units / tasks; u < end * units / tasks; ++u) {
     if (phase == 0) {
       SORT_KEY *const y = (SORT_KEY *)(rows + u * ((length / chunks + 1) * item + SORT_PADDING));
-      SORT(spread_chunk)(q, bufs, u, keys, counts, y, special);
+      SORT(spread_chunk)(q, bufs, u, keys, counts, y, flags);
     } else if (phase == 1) {
-      SORT(sort_bucket)(q, bufs, u, keys, counts, rows);
+      SORT(sort_bucket)(q, bufs, u, keys, counts, flags, rows);
     } else {
-      uint32_t is_special = 0;
-      for (int64_t k = 0; k < chunks; ++k) is_special |= special[u * chunks + k];
-      if (is_special) SORT(restore)(q, bufs, SORT(start)(q, u));
+      uint32_t all = 0;
+      for (int64_t k = 0; k < chunks; ++k) all |= flags[u * chunks + k];
+      if (all & SORT(is_special)) SORT(restore)(q, bufs, SORT(start)(q, u));
     }
   }
   return CYX_OK;

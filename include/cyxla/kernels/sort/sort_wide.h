@@ -2,7 +2,7 @@
  *
  * The least key of a row is subtracted from all, which are shifted to the top of 64 bits; indices replace the lowest
  * bits. Once sorted, they are in order except for runs of keys that differ only in replaced bits. These bits and the
- * index fit into 64 bits, so that such runs are sorted again.
+ * index fit into 64 bits, so that such runs are sorted again. Rows that are sorted already need none of this.
  *
  * A template: define the parameters and include it, any number of times; it undefines them.
  *   WIDE_PREFIX       prefix of all names; the entry point is `prefix_argsort`
@@ -15,8 +15,28 @@
 #define WIDE(name) CYX_JOIN(WIDE_PREFIX, name)
 #define WIDE_SORT CYX_JOIN(WIDE_KEYS_PREFIX, sort)
 
+#define WIDE_BLOCK 16 /* keys that are compared with their neighbours at once */
+
+/* Return whether no key is less than the previous one, or every one is if `ascending` is 0. */
+static __attribute__((noinline)) int WIDE(is_run)(const uint64_t *keys, int64_t n, const int ascending) {
+  int64_t k = 1;
+  for (; k + WIDE_BLOCK <= n; k += WIDE_BLOCK) {
+    int wrong = 0;
+    for (int i = 0; i < WIDE_BLOCK; ++i) wrong |= (keys[k + i] < keys[k + i - 1]) == ascending;
+    if (wrong) return 0;
+  }
+  for (; k < n; ++k)
+    if ((keys[k] < keys[k - 1]) == ascending) return 0;
+  return 1;
+}
+
 /* Compute the indices `x` of a row's keys in order, stably; `y` is scratch for n keys and a vector. */
 static void WIDE(argsort)(const uint64_t *keys, int64_t n, uint64_t *x, uint64_t *y) {
+  const int ascending = n < 2 || keys[0] <= keys[1];
+  if (WIDE(is_run)(keys, n, ascending)) {
+    for (int64_t k = 0; k < n; ++k) x[k] = (uint64_t)(ascending ? k : n - 1 - k);
+    return;
+  }
   uint64_t min_key = -(uint64_t)1, max_key = 0;
   for (int64_t k = 0; k < n; ++k) {
     min_key = keys[k] < min_key ? keys[k] : min_key;
@@ -44,3 +64,4 @@ static void WIDE(argsort)(const uint64_t *keys, int64_t n, uint64_t *x, uint64_t
 #undef WIDE_PREFIX
 #undef WIDE_KEYS_PREFIX
 #undef WIDE_INDEX_BITS
+#undef WIDE_BLOCK

@@ -29,6 +29,9 @@ from cyxla.xla.lib import values
 
 _GREATEST_LENGTH = 1 << 16  # length of a bincount whose greatest element is known at run time: 512 KiB
 _S64 = np.dtype(np.int64)
+_UNSIGNED = {  # integers of the same width
+    getattr(ElementType, f"S{bits}"): getattr(ElementType, f"U{bits}") for bits in (8, 16, 32, 64)
+}
 _MAX_DISTINCT_BINS = 1 << 20  # number of bins up to which those of 32-bit integers are distinguishable
 _MAX_SIZE = 2**63 - 1  # greatest number of elements that NumPy can index
 _MAX_COMPARED_EDGES = 8  # largest number of edges to compare each element with
@@ -45,7 +48,8 @@ def _fail_if_any(failed: XlaOp, error: Exception) -> None:
 
 def scatter_counts(indices: XlaOp, size: int, weights: XlaOp | None = None) -> XlaOp:
     """Count the occurrences of each index below a size in a vector, as s64, or sum weights; others are ignored."""
-    updates = xla.broadcast(values.scalar(indices, 1), indices.shape.dims) if weights is None else weights
+    one = xla.constant(indices.builder, np.int64(1))
+    updates = xla.broadcast(one, indices.shape.dims) if weights is None else weights
     zeros = xla.broadcast(values.scalar(updates, 0), (size,))
     if not size or not indices.shape.dims[0]:
         return zeros
@@ -65,19 +69,30 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     if not array.size:
         weights_op = None  # as in NumPy
     size = _result_length(x, array, minlength)
-    indices = convert(value_of(array), _S64)
-    if known_values(x) is None and array.size:
-        beyond = xla.ge(indices, values.full_like(indices, size))
-        negative = xla.lt(indices, values.zeros_like(indices))
-        _fail_if_any(negative, ValueError("'list' argument must have no negative elements"))
-        limit = f"minlength={size}, the length" if minlength else f"{size}, the greatest length without minlength="
-        message = f"bincount: an element is not below {limit} of the result"
-        _fail_if_any(beyond, UnimplementedError(message, hint="give a greater minlength="))
+    is_known = known_values(x) is not None or not array.size
+    indices = value_of(array) if array.dtype.kind in "iu" else convert(value_of(array), _S64)
+    greatest: Any = None if is_known else _check_range(indices, size, minlength)
     counts = TracedArray(scatter_counts(indices, size, weights_op))
-    if minlength or known_values(x) is not None or not array.size:
+    if minlength or greatest is None:
         return counts
-    greatest: Any = np.max(TracedArray(indices))
     return SizedArray(counts, {0: as_size(greatest + 1, size)})
+
+
+def _check_range(indices: XlaOp, size: int, minlength: int) -> TracedArray:
+    """Make runs raise unless integers are below a size and not negative; return the greatest one as s64."""
+    unsigned = _UNSIGNED.get(indices.shape.dtype) if range_of(indices)[0] < 0 else None
+    greatest = indices if unsigned is None else xla.bitcast_convert(indices, unsigned)
+    greatest = reduce_op(np.maximum, greatest, [0])
+    if unsigned is not None:  # negative ones are greater than all others, so that one reduction finds either fault
+        greatest = xla.bitcast_convert(greatest, indices.shape.dtype)
+        negative = xla.lt(greatest, values.zeros_like(greatest))
+        _fail_if_any(negative, ValueError("'list' argument must have no negative elements"))
+    wide = greatest if indices.shape.dtype is ElementType.U64 else convert(greatest, _S64)
+    limit = f"minlength={size}, the length" if minlength else f"{size}, the greatest length without minlength="
+    message = f"bincount: an element is not below {limit} of the result"
+    beyond = xla.ge(wide, values.full_like(wide, size))
+    _fail_if_any(beyond, UnimplementedError(message, hint="give a greater minlength="))
+    return TracedArray(convert(wide, _S64))
 
 
 def _parse_minlength(minlength: Any) -> int:

@@ -6,7 +6,7 @@ from support.hlo.differential import flat
 from support.strategies import random_array
 
 import cyxla
-from cyxla.types import Shape, element_type
+from cyxla.types import ElementType, Shape, element_type
 from cyxla.xla.evaluator import evaluate
 
 TYPES = [
@@ -273,3 +273,119 @@ def test_total_order_by_bits(dtype):
     x = values(dtype, (300, 2))
     (want,) = flat(evaluate(cyxla.hlo.parse_module(text), [x]))
     np.testing.assert_array_equal(cyxla.compile(text)(x).view(np.uint8), want.view(np.uint8))
+
+
+def in_pieces(x: np.ndarray, count: int) -> np.ndarray:
+    return np.concatenate([np.sort(piece) for piece in np.array_split(x, count)])
+
+
+#: Rows made of few runs, from random elements, many of which are equal.
+ARRANGEMENTS = {
+    "sorted": np.sort,
+    "reversed": lambda x: np.sort(x)[::-1],
+    "all but the last": lambda x: np.r_[np.sort(x[:-1]), x[-1:]],
+    "all but the first": lambda x: np.r_[x[:1], np.sort(x[1:])],
+    "few appended": lambda x: np.r_[np.sort(x[:-7]), x[-7:]],
+    "reversed, with one pair": lambda x: np.sort(np.r_[np.unique(x), np.sort(x)[:1]])[::-1],
+    "two runs": lambda x: in_pieces(x, 2),
+    "five runs": lambda x: in_pieces(x, 5),
+    "twelve runs": lambda x: in_pieces(x, 12),
+    "up and down": lambda x: np.r_[np.sort(x[::2]), np.sort(x[1::2])[::-1]],
+    "down and up": lambda x: np.r_[np.sort(x[::2])[::-1], np.sort(x[1::2])],
+    "reversed halves": lambda x: in_pieces(x, 2)[::-1],
+    "sorted, then random": lambda x: np.r_[np.sort(x[: 2 * x.size // 3]), x[2 * x.size // 3 :]],
+    "one moved to the end": lambda x: np.delete(np.r_[np.sort(x), np.median(x).astype(x.dtype)], x.size // 2),
+}  # fmt: skip
+
+
+def elements_to_arrange(dtype: str, size: int, kinds: int) -> np.ndarray:
+    """Return elements of so many values; floats have zeros of both signs, and NaNs with bits of their own."""
+    rng = np.random.default_rng(kinds)
+    element = element_type(dtype)
+    x = rng.integers(-kinds, kinds, size).astype(element.numpy_dtype)
+    if element.is_float:
+        x = np.where(rng.random(size) < 0.5, x, -x)
+        if element is ElementType.F64:  # differences in lower bits alone
+            x = x + np.where(np.abs(x) > 1, x * rng.integers(0, 3, size) * 2.0**-52, 0)
+    return x
+
+
+def with_nans(x: np.ndarray) -> np.ndarray:
+    """Return elements, the last of which, if they are floats, are NaNs of two patterns."""
+    if x.dtype.kind == "f":
+        x[-3:] = np.array([np.nan, -np.nan, np.nan], x.dtype)
+    return x
+
+
+def iota_beside(dtype: str, size: int, order: str, index: int) -> str:
+    """Return a program that sorts beside the indices, and whose result is one array, or both where `index` is 2."""
+    both, sort = f"({dtype}[{size}], s64[{size}])", "sort(p, k), dimensions={0}, is_stable=true, to_apply=order"
+    one = f"ROOT r = {(dtype, 's64')[index % 2]}[{size}] get-tuple-element(s), index={index}" if index < 2 else ""
+    return (
+        f"HloModule m\n{order}\nENTRY e {{ p = {dtype}[{size}] parameter(0) k = s64[{size}] iota(), iota_dimension=0 "
+        f"{'ROOT ' * (index == 2)}s = {both} {sort} {one} }}"
+    )
+
+
+@pytest.mark.parametrize("kinds", [4, 1 << 20], ids=["equal ones", "few equal"])
+@pytest.mark.parametrize("dtype", ["f32", "f64", "s32", "s64", "u8"])
+@pytest.mark.parametrize("name", ARRANGEMENTS)
+def test_few_runs(name, dtype, kinds):
+    """Short rows, rows with room for several runs, and rows that are cut into chunks."""
+    kinds = min(kinds, 100) if dtype == "u8" else kinds
+    order = canonical(dtype) if dtype[0] == "f" else plain(dtype, "LT")
+    beside = plain(dtype, "LT", "", "s64 s64")
+    for size in (9, 30, 700, 40_003):
+        x = with_nans(
+            ARRANGEMENTS[name](elements_to_arrange(dtype, size, kinds)).astype(element_type(dtype).numpy_dtype)
+        )
+        same(program([f"{dtype}[{x.size}]"], order), x)
+        same(program([f"{dtype}[{x.size}]"], plain(dtype, "GT")), x)
+        for index in range(3):
+            same(iota_beside(dtype, x.size, beside, index), x)
+
+
+def test_rows_that_are_sorted_among_others():
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((len(ARRANGEMENTS), 500))
+    x = np.stack([np.resize(arrange(row), 500) for arrange, row in zip(ARRANGEMENTS.values(), x, strict=True)])
+    for dtype in ("f32", "f64"):
+        for axis, array in ((1, x), (0, np.ascontiguousarray(x.T))):
+            shape = ",".join(map(str, array.shape))
+            order = plain(dtype, "LT", "", "s32 s32")
+            places = np.arange(x.size, dtype=np.int32).reshape(array.shape)
+            same(
+                program([f"{dtype}[{shape}]"], plain(dtype, "LT"), axis), array.astype(element_type(dtype).numpy_dtype)
+            )
+            same(
+                program([f"{dtype}[{shape}]", f"s32[{shape}]"], order, axis),
+                array.astype(element_type(dtype).numpy_dtype), places,
+            )  # fmt: skip
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dimension", [0, 1])
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("count", ["s32", "s64", "f32"])
+def test_an_iota_is_the_index_along_its_own_dimension(count, dtype, dimension, axis):
+    order = plain(dtype, "LT", "", f"{count} {count}")
+    same(
+        f"HloModule m\n{order}\nENTRY e {{ p = {dtype}[40,50] parameter(0) k = {count}[40,50] iota(), "
+        f"iota_dimension={dimension} s = ({dtype}[40,50], {count}[40,50]) sort(p, k), dimensions={{{axis}}}, "
+        f"is_stable=true, to_apply=order ROOT r = {count}[40,50] get-tuple-element(s), index=1 }}",
+        values(dtype, (40, 50)),
+    )
+
+
+@pytest.mark.parametrize("key, stays", [("p", False), ("k", True)])
+@pytest.mark.parametrize("count", ["s32", "s64"])
+def test_an_iota_is_in_memory_only_as_the_key(count, key, stays):
+    parameters = "a = f32[] parameter(0) b = f32[] parameter(1) c = {0}[] parameter(2) d = {0}[] parameter(3)"
+    sides = "a, b" if key == "p" else "c, d"
+    text = (
+        f"HloModule m\norder {{ {parameters.format(count)} ROOT r = pred[] compare({sides}), direction=GT }}\n"
+        f"ENTRY e {{ p = f32[50] parameter(0) k = {count}[50] iota(), iota_dimension=0 "
+        f"ROOT s = (f32[50], {count}[50]) sort(p, k), dimensions={{0}}, is_stable=true, to_apply=order }}"
+    )
+    same(text, values("f32", (50,)))
+    assert ("iota" in cyxla.compile(text).explain()) == stays

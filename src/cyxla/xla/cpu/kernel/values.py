@@ -7,6 +7,7 @@ array behind it. Tokens take no memory and have no value here.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from cyxla.errors import InternalError
 from cyxla.types import Shape
@@ -79,3 +80,16 @@ def leaves(ins: Instruction) -> list[Value]:
 def own_leaves(ins: Instruction) -> list[Value]:
     """Return the arrays that an instruction itself defines, one for each leaf of its result, in order."""
     return [Value(ins, index) for index in leaf_indices(ins.shape)]
+
+
+def constant_of(ins: Instruction) -> Any:
+    """Return the constant that all elements of an array are equal to; None for other arrays."""
+    while ins.opcode == "broadcast" or ins.opcode in FORWARDING:
+        ins = ins.operands[0]
+    return ins.attrs["literal"].array.reshape(-1)[0] if ins.opcode == "constant" and ins.shape.size == 1 else None
+
+
+def is_read(ins: Instruction, position: int) -> bool:
+    """Return whether a kernel needs an operand at all: constant updates of a scatter are in its code."""
+    is_update = ins.opcode == "scatter" and position > (len(ins.operands) - 1) // 2
+    return not is_update or constant_of(ins.operands[position]) is None

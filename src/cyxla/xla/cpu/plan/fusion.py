@@ -19,11 +19,12 @@ from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.cumulative_windows import prefix
 from cyxla.xla.cpu.kernel.groups import CONTRACTIONS, MOVEMENT, ROOTS, Group, GroupKind, is_loopable, is_static
 from cyxla.xla.cpu.kernel.kernel import Value
-from cyxla.xla.cpu.kernel.values import is_forwarding, leaves, resolve
+from cyxla.xla.cpu.kernel.values import is_forwarding, is_read, leaves, resolve
 from cyxla.xla.cpu.plan.masks import mask_of
 from cyxla.xla.cpu.plan.row_groups import merge_rows
 from cyxla.xla.cpu.plan.updates import is_updated_box
 from cyxla.xla.cpu.reduce.window_size import is_elementwise_select_and_scatter
+from cyxla.xla.cpu.sort.rows import reads_operand
 from cyxla.xla.hlo import OPCODES, Computation, Instruction
 from cyxla.xla.hlo.attributes import Window
 from cyxla.xla.service.refusal import Refusal
@@ -533,6 +534,8 @@ def _sources(ins: Instruction) -> list[tuple[int, Value]]:
     """Return the arrays that an instruction reads, each with the number of the operand."""
     sources = []
     for position, operand in enumerate(ins.operands):
+        if not is_read(ins, position) or (ins.opcode == "sort" and not reads_operand(ins, position)):
+            continue
         if operand.shape.is_array:
             sources.append((position, resolve(operand)))
         else:

@@ -16,7 +16,7 @@ import numpy as np
 from cyxla.types import ElementType
 from cyxla.xla.cpu.kernel.groups import Live
 from cyxla.xla.cpu.kernel.kernel import Value
-from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, FORWARDING, resolve
+from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, FORWARDING, constant_of, resolve
 from cyxla.xla.hlo import Computation, Instruction
 from cyxla.xla.hlo.combiners import combiner
 
@@ -101,7 +101,7 @@ def fill_of(ins: Instruction, depth: int = 0) -> tuple[Live, Any]:
     """Return the sizes at and beyond which all elements of an array are equal, by dimension, and that element."""
     ins = _unmoved(ins)
     if ins.opcode == "select" and ins.operands[0].shape.dims == ins.shape.dims:
-        filler = _constant(ins.operands[2])
+        filler = constant_of(ins.operands[2])
         return (_ALL, None) if filler is None else (mask_of(ins.operands[0]), filler)
     if ins.opcode == "convert":
         part, filler = fill_of(ins.operands[0], depth)
@@ -115,13 +115,6 @@ def fill_of(ins: Instruction, depth: int = 0) -> tuple[Live, Any]:
         return fills[0][0], _EXACT[ins.opcode](*(filler for _, filler in fills))
 
 
-def _constant(ins: Instruction) -> Any:
-    """Return the constant that all elements of an array are equal to; None for other arrays."""
-    while ins.opcode == "broadcast" or ins.opcode in FORWARDING:
-        ins = ins.operands[0]
-    return ins.attrs["literal"].array.reshape(-1)[0] if ins.opcode == "constant" and ins.shape.size == 1 else None
-
-
 def stops_of(ins: Instruction) -> Live:
     """Return the sizes at which a reduction may stop, by reduced dimension: all later elements change nothing."""
     opcode = combiner(ins.called[0]) if ins.shape.is_array else None
@@ -129,7 +122,7 @@ def stops_of(ins: Instruction) -> Live:
         return _ALL
     part, filler = fill_of(ins.operands[0])
     dtype = ins.shape.dtype
-    if filler is None or not _is_identity(opcode, filler, _constant(ins.operands[1]), dtype):
+    if filler is None or not _is_identity(opcode, filler, constant_of(ins.operands[1]), dtype):
         return _ALL
     return {d: sizes for d, sizes in part.items() if d in ins.attrs["dimensions"]}
 

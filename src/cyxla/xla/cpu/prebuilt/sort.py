@@ -17,7 +17,7 @@ _ROWS = {
 
 FUNCTIONS = {
     **{f"keys{bits}_sort": ("void", _SORT.format(bits)) for bits in (32, 64)},
-    **{f"keys{bits}_spread": ("void", _SPREAD.format(bits)) for bits in (32, 64)},
+    **{f"keys{bits}_spread": ("int", _SPREAD.format(bits)) for bits in (32, 64)},
     **dict.fromkeys(_ROWS, KERNEL),
     **{f"topk_{width}": KERNEL for width in (8, 16, 32, 64)},
 }
@@ -34,8 +34,8 @@ def text(_: Level) -> str:
         parts += [topk_text(bits, max(bits, 32), f"topk_{bits}"), _kernel(f"topk_{bits}")]
     for bits in (32, 64):
         parts.append(f"void CYX_PREBUILT(keys{bits}_sort)({_SORT.format(bits)}) {{ keys{bits}_sort(x, n, y); }}\n")
-        call = f"keys{bits}_spread(x, n, y, borders, buckets, counts);"
-        parts.append(f"void CYX_PREBUILT(keys{bits}_spread)({_SPREAD.format(bits)}) {{ {call} }}\n")
+        call = f"return keys{bits}_spread(x, n, y, borders, buckets, counts);"
+        parts.append(f"int CYX_PREBUILT(keys{bits}_spread)({_SPREAD.format(bits)}) {{ {call} }}\n")
     return "".join(parts)
 
 

@@ -18,7 +18,7 @@ from cyxla.xla.cpu.kernel.carried_products import barrier_if, combiner_carries_p
 from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step, Value
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe, linear_index, strides
-from cyxla.xla.cpu.kernel.values import own_leaves, resolve
+from cyxla.xla.cpu.kernel.values import constant_of, is_read, own_leaves, resolve
 from cyxla.xla.cpu.loops.live_loops import SizeReads, size_text
 from cyxla.xla.hlo import Computation, Instruction
 from cyxla.xla.service.refusal import Refusal
@@ -97,7 +97,9 @@ def live_scatter(group: Group) -> Step:
 def _step(ins: Instruction, offsets: _Offsets, ends: Mapping[int, str], sizes: tuple[Value, ...]) -> Step:
     """Return the step of a scatter; the numbers of index vectors in `ends` are C."""
     count = offsets.count
-    reads, writes = [*map(resolve, ins.operands), *sizes], own_leaves(ins)
+    # The indices stand in for operands that are not read, so that each buffer has the number of its operand.
+    read = [o if is_read(ins, n) else ins.operands[count] for n, o in enumerate(ins.operands)]
+    reads, writes = [*map(resolve, read), *sizes], own_leaves(ins)
     element_ns = _RUN_NS if offsets.run > 1 else _UPDATE_NS
     ns = prod(ins.operands[count + 1].shape.dims) * count * element_ns + prod(offsets.batch)
     # Tasks split the first dimension of a single window.
@@ -148,13 +150,23 @@ def _block(c: KernelWriter, ins: Instruction, count: int, size: int, offset: str
         for n in range(count):
             mem = memory_type(ins.operands[n].shape.dtype)
             c.line(f"{mem} *const restrict a{n} = r{n} + to{offset};")
-            c.line(f"const {mem} *const restrict b{n} = p{count + 1 + n} + from{offset};")
+            if is_read(ins, count + 1 + n):
+                c.line(f"const {mem} *const restrict b{n} = p{count + 1 + n} + from{offset};")
         c.line("#pragma GCC ivdep")
         with c.block(f"for (int k = 0; k < {size}; ++k)"):
             types = [o.shape.dtype for o in ins.operands[:count]]
-            sides = [c.element(t, f"{side}{n}[k]") for side in "ab" for n, t in enumerate(types)]
+            sides = [c.element(t, f"a{n}[k]") for n, t in enumerate(types)]
+            sides += [_update(c, ins, count + 1 + n, f"b{n}[k]") for n in range(count)]
             for n, value in enumerate(scalar_computation.inline(ins.called[0], sides, c)):
                 c.line(f"a{n}[k] = {scalar.store(types[n], value)};")
+
+
+def _update(c: KernelWriter, ins: Instruction, position: int, text: str) -> str:
+    """Return the C of an element of the updates: a constant, or one that lies in memory."""
+    operand = ins.operands[position]
+    if is_read(ins, position):
+        return c.element(operand.shape.dtype, text)
+    return c.local(scalar.register_type(operand.shape.dtype), scalar.literal(operand.shape.dtype, constant_of(operand)))
 
 
 def _single_opcode(combiner: Computation) -> str:
@@ -188,7 +200,7 @@ def _start(c: KernelWriter, ins: Instruction, count: int, offsets: _Offsets) -> 
 def _combine(c: KernelWriter, ins: Instruction, count: int) -> None:
     types = [o.shape.dtype for o in ins.operands[:count]]
     old = [c.element(t, f"r{n}[t]") for n, t in enumerate(types)]
-    new = [c.element(t, f"p{count + 1 + n}[s]") for n, t in enumerate(types)]
+    new = [_update(c, ins, count + 1 + n, f"p{count + 1 + n}[s]") for n in range(count)]
     comparison = _UNCHANGED_IF.get(_single_opcode(ins.called[0]))
     if comparison and types[0].is_float:
         # Most updates change nothing, which one comparison shows; NaNs and equal zeros are combined.

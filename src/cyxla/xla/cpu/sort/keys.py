@@ -26,9 +26,9 @@ from cyxla.xla.cpu.kernel.array_types import memory_type
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.kernel.shared_kernel import prebuilt_kernel, standalone_kernel
-from cyxla.xla.cpu.kernel.values import own_leaves, resolve
+from cyxla.xla.cpu.kernel.values import own_leaves
 from cyxla.xla.cpu.sort.order import Order, total_key
-from cyxla.xla.cpu.sort.rows import Rows
+from cyxla.xla.cpu.sort.rows import Content, Rows, contents
 from cyxla.xla.cpu.sort.templates import MAX_BUCKETS, MAX_CHUNKS, keys_text, row_bytes, rows_text, split_bytes
 from cyxla.xla.hlo import Instruction
 
@@ -67,12 +67,13 @@ class _Sorter:
     order: Order
 
     def __post_init__(self) -> None:
-        self.operands, self.writes = tuple(resolve(o) for o in self.ins.operands), tuple(own_leaves(self.ins))
+        self.operands, self.writes = self.rows.operands(self.ins, self.order), tuple(own_leaves(self.ins))
         self.reads = (*self.operands, *self.rows.sizes)
         self.keys_only = len(self.rows.types) == 1 and self.order.inverse is not None  # keys without indices
         self.is_lossy = self.keys_only and self.order.inverse == "lossy"
         self.bits = max(self.order.bits, 32) if self.keys_only else 64
         self.key_type = f"uint{self.bits}_t"
+        self.contents = contents(self.ins)
         self.note = describe("sort", self.ins.operands[0].shape)
 
     def step(self) -> Step:
@@ -115,7 +116,8 @@ class _Sorter:
         if pattern is None:
             return None
         name = f"{'sort' if self.keys_only else 'order'}_{pattern.width}"
-        sizes = [t.itemsize for t in self.rows.types]
+        moves = {Content.ELEMENTS: 1, Content.INDICES: -1, Content.UNUSED: 0}
+        sizes = [t.itemsize * moves[content] for t, content in zip(self.rows.types, self.contents, strict=True)]
         return name, [*pattern.numbers, int(self.is_lossy), self.order.operand, *sizes]
 
     def live(self, numbers: list[int], template: Kernel, nbytes: int) -> Kernel:
@@ -172,7 +174,9 @@ class _Sorter:
             c.line("x -= low; (void)q;")
             self._load_keys(c)
         with c.block(head.format("void", "store", f", int64_t low, int64_t high, const {self.key_type} *x")):
-            self._pointers(c, [] if self.keys_only else range(len(self.operands)), range(len(self.writes)))
+            moved = [n for n, content in enumerate(self.contents) if content is Content.ELEMENTS]
+            stored = [n for n, content in enumerate(self.contents) if content is not Content.UNUSED]
+            self._pointers(c, [] if self.keys_only else moved, [0] if self.keys_only else stored)
             c.line("x -= low; (void)q;")
             self._store(c)
         with c.block(head.format("void", "restore", "")):
@@ -210,8 +214,8 @@ class _Sorter:
                 c.line(f"r0[{rows.index('k')}] = {scalar.store(types[0], value)};")
                 return
             c.line("const int64_t from = (int64_t)(uint32_t)x[k];")
-            for n in range(len(types)):
-                c.line(f"r{n}[{rows.index('k')}] = p{n}[{rows.index('from')}];")
+            for line in rows.stores(self.contents):
+                c.line(line)
 
     def _restore(self, c: KernelWriter) -> None:
         """Store the zeros and NaNs of a sorted row in the order in which the operand has them."""

@@ -11,10 +11,10 @@ from cyxla.xla.cpu.c.kernel_header import instantiate
 from cyxla.xla.cpu.kernel import prebuilt_calls
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
-from cyxla.xla.cpu.kernel.values import own_leaves, resolve
+from cyxla.xla.cpu.kernel.values import own_leaves
 from cyxla.xla.cpu.sort.keys import GATHER_NS, LEVEL_NS
 from cyxla.xla.cpu.sort.order import Order
-from cyxla.xla.cpu.sort.rows import Rows
+from cyxla.xla.cpu.sort.rows import Rows, contents
 from cyxla.xla.cpu.sort.templates import PADDING, keys_text
 from cyxla.xla.hlo import Instruction
 
@@ -23,7 +23,7 @@ _KEY_NS = 1.5  # to make a key, to shift it, to look for runs; assumed: three ti
 
 def sort_wide(ins: Instruction, rows: Rows, order: Order) -> Step:
     """Emit a sort of rows, no longer than 2**31, by keys of any width."""
-    reads, writes = [*map(resolve, ins.operands), *rows.sizes], own_leaves(ins)
+    reads, writes = [*rows.operands(ins, order), *rows.sizes], own_leaves(ins)
     element_ns = LEVEL_NS[64] * log2(max(rows.length, 2)) + _KEY_NS + GATHER_NS * len(rows.types)
     ns, scratch = rows.count * rows.length * element_ns, 3 * 8 * rows.length + PADDING
     tasks = rows.tasks(ns, scratch)
@@ -40,8 +40,8 @@ def sort_wide(ins: Instruction, rows: Rows, order: Order) -> Step:
         c.line(f"KERNEL_argsort(keys, {length}, x, x + {rows.length});")
         with c.block(f"for (int64_t k = 0; k < {length}; ++k)"):
             c.line("const int64_t from = (int64_t)x[k];")
-            for n in range(len(rows.types)):
-                c.line(f"r{n}[{rows.index('k')}] = p{n}[{rows.index('from')}];")
+            for line in rows.stores(contents(ins)):
+                c.line(line)
     kernel = Kernel(c.text(), tasks, ns, tasks * scratch, KernelKind.SORT)
     return Step(rows.with_short_work(kernel), tuple(reads), tuple(writes))
 

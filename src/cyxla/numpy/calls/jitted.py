@@ -178,7 +178,7 @@ class Jitted(Dispatcher, Generic[P, R]):
     def call_slowly(self, args: tuple[Any, ...], kwnames: tuple[str, ...], hash: int) -> Any:
         """Handle a call that C has not seen before, one inside another traced function, or one that runs plainly."""
         if self._has_stopped and current() is None:
-            is_simple = not kwnames and not self._takes_self
+            is_simple = not kwnames and not self._takes_self and not (args and type(args[0]) is Receiver)
             return self.function(*args) if is_simple else self._call_function(args, kwnames)  # type: ignore[call-arg]
         if not self.is_internal and is_disabled():
             return self._call_function(args, kwnames)

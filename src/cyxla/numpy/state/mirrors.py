@@ -83,6 +83,15 @@ for _name in (
     setattr(MirrorList, _name, _filling(_name))
 
 
+def _add_reflected(self: MirrorList, other: Any) -> Any:
+    """Read the elements before ``other + self``, for which C takes those that a list has at the moment."""
+    self.fill()
+    return NotImplemented
+
+
+MirrorList.__radd__ = _add_reflected  # type: ignore[attr-defined]
+
+
 class MirrorDict(dict):  # type: ignore[type-arg]
     """A dict from outside.
 

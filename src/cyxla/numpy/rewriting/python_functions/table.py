@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import array
 import heapq
 import itertools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
@@ -222,20 +224,23 @@ def _round(value: Any, *digits: Any, **keyword: Any) -> Any:
     return rounded_decimal(value, count) if value.weak is float else _np.round(value, count)
 
 
-def _on_heap(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of `heapq`, whose C looks for the elements in the list's memory."""
+def _on_memory(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function whose C looks for the elements of lists in their memory."""
 
-    def substitute(heap: Any, *values: Any) -> Any:
-        complete_lists((heap,))
-        return function(heap, *values)
+    def substitute(*values: Any) -> Any:
+        complete_lists(values)
+        return function(*values)
 
     return substitute
 
 
-_OF_HEAPS = (heapq.heapify, heapq.heappush, heapq.heappop, heapq.heappushpop, heapq.heapreplace)
+_OF_MEMORY = (
+    heapq.heapify, heapq.heappush, heapq.heappop, heapq.heappushpop, heapq.heapreplace,
+    operator.concat, operator.iconcat, array.array,
+)  # fmt: skip
 
 SUBSTITUTES: dict[Callable[..., Any], Callable[..., Any]] = {
-    **{function: _on_heap(function) for function in _OF_HEAPS},
+    **{function: _on_memory(function) for function in _OF_MEMORY},
     range: _range, int: _int, float: _float, complex: _complex, bool: _bool, len: _len,
     round: _round, math.isclose: _isclose, math.modf: _modf,
     enumerate: enumerated, zip: zipped, reversed: backwards, itertools.product: combinations,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -104,3 +104,17 @@ def replace_elements(owner: list[Any], key: Any, value: list[Any]) -> None:
 def extend(owner: list[Any], key: Any, value: list[Any]) -> None:
     """Append elements to a list."""
     owner.extend(value)
+
+
+def moved_keys(before: Mapping[Any, Any], after: Mapping[Any, Any]) -> tuple[Any, ...]:
+    """Return the keys to be moved to the end of a dict, after its items were set and deleted, for the same order."""
+    order = list(after)
+    unmoved = [*[k for k in before if k in after], *[k for k in after if k not in before]]
+    first = next((n for n, (k, other) in enumerate(zip(order, unmoved, strict=True)) if k != other), len(order))
+    return tuple(order[first:])
+
+
+def move_to_end(owner: dict[Any, Any], keys: Sequence[Any], value: None) -> None:
+    """Move items of a dict to its end, in the order of some keys."""
+    for key in keys:
+        owner[key] = owner.pop(key)

@@ -619,7 +619,8 @@ def as_traced(value: Any, dtype: Any = None) -> TracedArray:
 def as_strong(value: Any, dtype: Any = None) -> Any:
     """Convert to a traced array that is not weakly typed, as ``np.asarray`` does."""
     result = as_traced(value, dtype)
-    return TracedArray(value_of(result)) if result.weak else result
+    is_weak = isinstance(result, TracedArray) and result.weak  # a list of arrays of sizes known at run time is none
+    return TracedArray(value_of(result)) if is_weak else result
 
 
 _PYTHON_TYPES = (bool, int, float, complex)

@@ -122,4 +122,6 @@ def test_methods_of_many_objects(method):
     np.testing.assert_array_equal(results, [[scale.factor] * 2 for scale in scales])
     texts = [str(w.message) for w in found]
     assert [type(w.message) for w in found] == [RecompileWarning, FallbackWarning]
-    assert all("since the object of the method changes" in text and "function of their arrays" in text for text in texts)
+    assert all(
+        "since the object of the method changes" in text and "function of their arrays" in text for text in texts
+    )

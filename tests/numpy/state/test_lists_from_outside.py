@@ -82,7 +82,7 @@ READS = {
     "json": lambda: json.dumps(NETWORK.widths),
     "array": lambda: array.array("d", NETWORK.widths).tolist(),
     "dist": lambda: math.dist(NETWORK.widths, NETWORK.sorted),
-    "list == it": lambda: [3, 5, 4] == NETWORK.widths,
+    "list == it": lambda: [3, 5, 4] == NETWORK.widths,  # noqa: SIM300
     "list < it": lambda: NETWORK.widths > [0],
     "np.array": lambda: np.array([8] + NETWORK.widths),  # noqa: RUF005
     "push": push, "insert": insert,

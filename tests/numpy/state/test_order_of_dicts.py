@@ -49,7 +49,8 @@ def _outcome(function, table, *args):
     """Return the items of a table after two calls, and which of the arrays and lists are the first ones."""
     first = list(table.values())
     results = [function(*args, np.ones(2)) for _ in range(2)]
-    return repr([results, list(table.items())]), [[v is f for f in first if not isinstance(f, float)] for v in table.values()]
+    kept = [f for f in first if not isinstance(f, float)]
+    return repr([results, list(table.items())]), [[v is f for f in kept] for v in table.values()]
 
 
 @pytest.mark.parametrize("kind", [dict, OrderedDict])

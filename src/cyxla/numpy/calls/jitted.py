@@ -229,7 +229,10 @@ class Jitted(Dispatcher, Generic[P, R]):
         if isinstance(entry, Entry) and entry.changes_containers and shares_containers(args):
             self._fall_back(InvalidArgumentError(f"{self.name} gets a list or dict twice", hint="pass copies of it"))
             return self._call_function(args, kwnames)
-        leaves = [*call.leaves, *(entry.guards.fetch(args) or ())]
+        outside = entry.guards.fetch(args)
+        if outside is None and entry.guards.inputs:  # values from outside have changed since they were traced
+            return self._call_function(args, kwnames)
+        leaves = [*call.leaves, *(outside or ())]
         if entry.writes and not entry.check_writes(leaves):
             return self.call_plainly(entry, args, kwnames)
         try:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
-from types import BuiltinMethodType, FunctionType, MethodType
+from types import BuiltinMethodType, FunctionType, MethodType, MethodWrapperType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from cyxla.numpy.rewriting.loops.unrolling import count_call
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound
 from cyxla.numpy.rewriting.python_functions import assertions
 from cyxla.numpy.rewriting.python_functions.choices import condition, truth
-from cyxla.numpy.rewriting.python_functions.classes import SUBSTITUTES_IN_SCOPE
+from cyxla.numpy.rewriting.python_functions.classes import GETTERS, SUBSTITUTES_IN_SCOPE, getter_by_name
 from cyxla.numpy.rewriting.python_functions.impure import refuse_method
 from cyxla.numpy.rewriting.python_functions.lists_of_numbers import indexed
 from cyxla.numpy.rewriting.python_functions.table import SUBSTITUTES
@@ -331,12 +331,19 @@ class Hooks:
             return function
         if substitute is not None:
             return substitute
+        if any(function is kind for kind in GETTERS):
+            return lambda *args, **kwargs: self.call(function(*args, **kwargs))
+        if isinstance(function, GETTERS):
+            return getter_by_name(function, self.read_attr, self.call)
         refuse_method(function)
         in_scope = SUBSTITUTES_IN_SCOPE.get(function)
         if in_scope is not None:
             return in_scope(self._scope)
         if (assertion := assertions.substitute_of(function)) is not None:
             return assertion
+        if isinstance(function, MethodWrapperType):
+            of_object = self.call(getattr(function.__objclass__, function.__name__))  # type: ignore[attr-defined]
+            return partial(of_object, function.__self__)
         if isinstance(function, BuiltinMethodType):
             if isinstance(function.__self__, _CONTAINERS):
                 return self._scope.method(function.__self__, function.__name__)
@@ -363,6 +370,8 @@ class Hooks:
 
     def function(self, function: Any) -> Any:
         """Return the function to pass to another one in the place of one: rewritten."""
+        if isinstance(function, GETTERS):
+            return self.call(function)
         return self._rewrite(function) if is_user_function(function, self._package) else function
 
 

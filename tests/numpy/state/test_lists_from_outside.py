@@ -71,7 +71,7 @@ READS = {
     "list + it * 2": lambda: [8] + NETWORK.widths * 2,
     "list += it": add_in_place, "extend": extend, "slice": set_slice, "unpack": unpack, "shapes": shapes,
     "concat": lambda: operator.concat([8], NETWORK.widths),
-    "sum": lambda: sum([[8], NETWORK.widths], []),
+    "sum": lambda: sum([[8], NETWORK.widths], []),  # noqa: RUF017
     "reduce": lambda: functools.reduce(operator.add, [[8], NETWORK.widths]),
     "star": lambda: [8, *NETWORK.widths],
     "tuple": lambda: tuple(NETWORK.widths),

@@ -329,31 +329,40 @@ class Hooks:
             substitute = SUBSTITUTES.get(function)
         except TypeError:  # not hashable
             return function
+        substitute = substitute or self._getter(function)
         if substitute is not None:
             return substitute
-        if any(function is kind for kind in GETTERS):
-            return lambda *args, **kwargs: self.call(function(*args, **kwargs))
-        if isinstance(function, GETTERS):
-            return getter_by_name(function, self.read_attr, self.call)
         refuse_method(function)
         in_scope = SUBSTITUTES_IN_SCOPE.get(function)
         if in_scope is not None:
             return in_scope(self._scope)
         if (assertion := assertions.substitute_of(function)) is not None:
             return assertion
+        if (method := self._method_of_c(function)) is not None:
+            return method
+        if isinstance(function, partial):
+            read = self._scope.read_attr
+            parts = read(function, "args"), read(function, "keywords")
+            return partial(self.call(read(function, "func")), *parts[0], **parts[1])
+        return self._python_function(function)
+
+    def _getter(self, function: Any) -> Callable[..., Any] | None:
+        """Return the function to call in the place of one that reads attributes by name; None for others."""
+        if any(function is kind for kind in GETTERS):
+            return lambda *args, **kwargs: self.call(function(*args, **kwargs))
+        return getter_by_name(function, self.read_attr, self.call) if isinstance(function, GETTERS) else None
+
+    def _method_of_c(self, function: Any) -> Any:
+        """Return the function to call in the place of a bound method of C; None for others."""
         if isinstance(function, MethodWrapperType):
-            of_object = self.call(getattr(function.__objclass__, function.__name__))  # type: ignore[attr-defined]
+            of_object = self.call(getattr(function.__objclass__, function.__name__))
             return partial(of_object, function.__self__)
         if isinstance(function, BuiltinMethodType):
             if isinstance(function.__self__, _CONTAINERS):
                 return self._scope.method(function.__self__, function.__name__)
             if isinstance(function.__self__, str) and function.__name__ in METHODS:
                 return METHODS[function.__name__](function.__self__)
-        if isinstance(function, partial):
-            read = self._scope.read_attr
-            parts = read(function, "args"), read(function, "keywords")
-            return partial(self.call(read(function, "func")), *parts[0], **parts[1])
-        return self._python_function(function)
+        return None
 
     def _python_function(self, function: Any) -> Any:
         """Return the function to call in the place of one that is not of C."""

@@ -8,7 +8,7 @@ import operator
 import sys
 import types
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -115,7 +115,7 @@ def _vars(scope: Scope) -> Callable[..., Any]:
 
 def getter_by_name(function: Any, read: Callable[[Any, str], Any], call: Callable[[Any], Any]) -> Callable[..., Any]:
     """Return what does as an `operator.attrgetter` or `operator.methodcaller`, and reads attributes as given."""
-    made, parts = function.__reduce__()
+    made, parts = cast(tuple[Any, tuple[Any, ...]], function.__reduce__())
     if isinstance(function, operator.attrgetter):
         paths = [name.split(".") for name in parts]
         found = [functools.partial(functools.reduce, read, path) for path in paths]
@@ -207,7 +207,7 @@ class Globals:
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return the value of a global, or a default."""
-        return self[name] if name in self else default
+        return self[name] if name in self else default  # noqa: SIM401 - this is that `get`
 
     def __setitem__(self, name: str, value: Any) -> None:
         self._scope.write_global(name, value)
@@ -229,6 +229,7 @@ SUBSTITUTES_IN_SCOPE: dict[Any, Callable[[Scope], Callable[..., Any]]] = {
     delattr: lambda scope: scope.delete_attr, vars: _vars,
     object.__getattribute__: lambda scope: scope.read_attr,
     object.__setattr__: _of_object("__setattr__", lambda scope: scope.write_attr),
+    type.__setattr__: lambda scope: scope.write_attr,
     object.__delattr__: _of_object("__delattr__", lambda scope: scope.delete_attr),
     copy.copy: _copying(copy.copy), copy.deepcopy: _copying(copy.deepcopy),
     **{function: _refused(function) for function in (eval, exec)},

@@ -20,7 +20,7 @@ from cyxla.numpy.rewriting.loops.unrolling import count_call
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound
 from cyxla.numpy.rewriting.python_functions import assertions
 from cyxla.numpy.rewriting.python_functions.choices import condition, truth
-from cyxla.numpy.rewriting.python_functions.classes import GETTERS, SUBSTITUTES_IN_SCOPE, getter_by_name
+from cyxla.numpy.rewriting.python_functions.classes import GETTERS, SUBSTITUTES_IN_SCOPE, getter_by_name, visible_class
 from cyxla.numpy.rewriting.python_functions.impure import refuse_method
 from cyxla.numpy.rewriting.python_functions.lists_of_numbers import indexed
 from cyxla.numpy.rewriting.python_functions.table import SUBSTITUTES
@@ -66,6 +66,8 @@ class Hooks:
 
     def read_attr(self, obj: Any, attr: str) -> Any:
         """Return ``obj.attr``; a method is a rewritten one, since it may be passed on."""
+        if attr == "__class__" and is_traced(obj):
+            return visible_class(obj)
         value = self._scope.read_attr(obj, attr)
         if isinstance(value, MethodType) and is_user_function(value.__func__, self._package):
             return MethodType(self._rewrite(value.__func__), value.__self__)
@@ -266,7 +268,7 @@ class Hooks:
         found: Any = False
         for other in values:
             found = _np.logical_or(found, value == other)
-        return found if not is_traced(found) else truth(found)
+        return truth(found) if is_traced(found) else bool(found)
 
     @staticmethod
     def lacks(value: Any, values: Any) -> Any:

@@ -46,9 +46,13 @@ def _type(*args: Any, **kwargs: Any) -> Any:
 
 def _isinstance(value: Any, classes: Any) -> bool:
     """Take traced arrays for those of NumPy, and traced numbers for those that they are."""
-    if not isinstance(value, (TracedArray, SizedArray)) or isinstance(value, classes):
+    if not isinstance(value, (TracedArray, SizedArray)):
         return isinstance(value, classes)
-    return issubclass(class_of(value), classes)
+    named = classes if isinstance(classes, tuple) else (classes,)
+    return issubclass(class_of(value), classes) or any(c in _TRACED for c in named)
+
+
+_TRACED: Final = (TracedArray, SizedArray)  # which libraries may ask for
 
 
 def _callable(value: Any) -> bool:

@@ -26,7 +26,7 @@ def attributes(x):
 
 
 def of_array(x):
-    return [x.__class__ is np.ndarray, type(x) is np.ndarray, x.__class__ is float, x.__class__ == int]
+    return [x.__class__ is np.ndarray, type(x) is np.ndarray, x.__class__ is float, x.__class__ == int]  # noqa: E721
 
 
 def as_vector(x):

@@ -10,7 +10,6 @@ from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 
-
 _NUMBERS: Final = (int, float, complex)
 
 

@@ -275,7 +275,8 @@ def as_strided(x: Any, shape: Any = None, strides: Any = None, subok: bool = Fal
 def _strided_positions(sizes: Sequence[int], steps: Sequence[int]) -> Any:
     """Return the positions of elements in memory, as a traced array: as a constant, it might be large."""
     builder, shape = _trace.require_current().builder, Shape.array(ElementType.S64, tuple(sizes))
-    parts = [TracedArray(xla.iota(builder, shape, axis)) * step for axis, step in enumerate(steps)]
+    parts: list[Any] = [TracedArray(xla.iota(builder, shape, axis)) for axis in range(len(steps))]
+    parts = [part * step for part, step in zip(parts, steps, strict=True)]
     return sum(parts[1:], parts[0]) if parts else np.int64(0)
 
 

@@ -28,7 +28,7 @@ def statements_behind(x):
     total = 0.0
     with contextlib.suppress(KeyError):
         total = {"a": x}["b"]
-        return total
+        return total  # noqa: RET504
     total += x.sum()
     return total * 2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -61,17 +62,18 @@ def owner_of(value: Any) -> Callable[[], Any]:
 
 
 def set_attribute(owner: Any, name: str, value: Any) -> None:
-    """Set or delete an attribute."""
+    """Set or delete an attribute, which a function may have made only to delete it."""
     if value is Deleted:
-        delattr(owner, name)
+        with suppress(AttributeError):
+            delattr(owner, name)
     else:
         setattr(owner, name, value)
 
 
 def set_item(owner: Any, key: Any, value: Any) -> None:
-    """Set or delete an item."""
+    """Set or delete an item, which a function may have made only to delete it."""
     if value is Deleted:
-        del owner[key]
+        owner.pop(key, None)
     else:
         owner[key] = value
 
@@ -79,7 +81,8 @@ def set_item(owner: Any, key: Any, value: Any) -> None:
 def set_cell(cell: Any, name: str, value: Any) -> None:
     """Set or empty a cell of a closure."""
     if value is Deleted:
-        del cell.cell_contents
+        with suppress(ValueError):
+            del cell.cell_contents
     else:
         cell.cell_contents = value
 

@@ -104,8 +104,8 @@ def _with_reactions(function: Callable[..., Any]) -> Callable[..., Any]:
     return substitute
 
 
-SUBSTITUTES: Final = {
-    **{function: _with_reactions(function) for function in (np.errstate, np.seterr)},
+SUBSTITUTES: Final[dict[Any, Callable[..., Any]]] = {
+    np.errstate: _with_reactions(np.errstate), np.seterr: _with_reactions(np.seterr),
     **{function: _refused(function, *facts) for function, facts in _names().items()},
     **{function: _drawn(function) for function in functions_of_global_state().values()},
-}
+}  # fmt: skip

@@ -82,16 +82,8 @@ def made_and_deleted(x):
     return doubled
 
 
-def global_made_and_deleted(x):
-    global MADE
-    MADE = x * 2
-    doubled = MADE + 1
-    del MADE
-    return doubled
-
-
 WRITES = {
-    "made and deleted": made_and_deleted, "global made and deleted": global_made_and_deleted,
+    "made and deleted": made_and_deleted,
     "annotated": annotated, "annotated in a branch": annotated_in_branch,
     "method": lambda x: ITEM.__setattr__("w", x * 2), "object": lambda x: object.__setattr__(ITEM, "w", x * 2),
     "super": setattr_of_super, "kept": setattr_kept, "delete": delete,

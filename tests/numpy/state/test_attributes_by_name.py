@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cyxla
-from cyxla.errors import FallbackWarning
+from cyxla.errors import FallbackWarning, TraceError
 
 X = np.arange(3.0)
 READ_N, CALL = operator.attrgetter("n"), operator.methodcaller("times", 2.0)
@@ -165,3 +165,11 @@ def test_classes_with_code_for_assignments():
     with pytest.warns(FallbackWarning, match="object.__setattr__ changes a Frozen"):
         np.testing.assert_array_equal(cyxla.jit(change, fallback="numpy")(X), X * 2)
     assert FROZEN.n == X.sum()
+
+
+def test_errors_name_the_place_of_a_new_object():
+    def place(x):
+        ITEM.w = [x, Item()]
+
+    with pytest.raises(TraceError, match=r"ITEM.w\[1\] becomes a Item in place, which is not an array(.|\n)*assign"):
+        cyxla.jit(place, fallback="error")(X)

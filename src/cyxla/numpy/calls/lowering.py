@@ -32,7 +32,7 @@ from cyxla.numpy.tracing.arrays.memory_layout import dense
 from cyxla.numpy.tracing.arrays.sized_array import SIZED, SizedArray, contains_sized, size_array
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.containers import ARGUMENT, LEAF, Tree, flatten, kind_of, paths, register_kind
-from cyxla.numpy.tracing.results.eigenvalue_results import real_if_zero
+from cyxla.numpy.tracing.results.eigenvalue_results import leave_if_real, real_if_zero
 from cyxla.numpy.tracing.results.promotion import Dtype, Kind, dtype_of
 from cyxla.numpy.tracing.results.result_layout import ROW_MAJOR_RESULT, Layout, inverse, layout_of
 from cyxla.numpy.tracing.results.zero_dim import Rank0
@@ -336,6 +336,7 @@ def _lower(
         for array in arrays:
             if array.doubt is not None:
                 leave_for_doubt(trace, array.doubt)
+        leave_if_real(trace, arrays)
         failure = trace.failure()
         if trace.program.prints and trace.program.catches:  # the plain function may have to run after a run has printed
             raise TraceError(

@@ -568,7 +568,8 @@ ONE_VECTOR = [
     append_behind_first, appended_to, item_replaced, slice_of_list, added_behind, into_dict, tuple_of_generator,
     element_written_later, append_some, append_until, append_in_both_loops, pairs_of_nested_loops, append_several,
     append_to_one_of_two, append_peaks, append_rows, lists_of_many_lengths, rows_of_some_neighbours,
-    used_when_not_empty, append_known, functions_of_list, filtered, filtered_twice, reduced_filtered, filtered_in_list, many_known, mixed_with_known,
+    used_when_not_empty, append_known,
+    functions_of_list, filtered, filtered_twice, reduced_filtered, filtered_in_list, many_known, mixed_with_known,
 ]  # fmt: skip
 LOOPS = [
     *[(f, (V,)) for f in ONE_VECTOR],

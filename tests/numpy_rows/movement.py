@@ -338,6 +338,16 @@ ROWS = [
         differentiable=True,
     ),
     Row(
+        "lib.stride_tricks.as_strided",
+        [
+            lambda x: np.lib.stride_tricks.as_strided(x, (x.size,), x.strides[-1:]),
+            lambda x: np.lib.stride_tricks.as_strided(x, (2, 2, 2), (0, *x.strides[-1:], *x.strides[-1:])),
+        ],
+        ((MATRIX,), ((3, 3, 3),), (VECTOR,)),
+        "?lfD",
+        ulp=8,
+    ),
+    Row(
         "lib.stride_tricks.sliding_window_view",
         [
             lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, axis=-1),

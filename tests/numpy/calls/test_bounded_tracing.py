@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import cyxla
-from cyxla.errors import FallbackWarning
-from cyxla.numpy.calls.recompilation import MOST_REFUSALS
+from cyxla.errors import FallbackWarning, RecompileWarning
+from cyxla.numpy.calls.recompilation import MOST_REFUSALS, MOST_SPECIALISATIONS
 
 
 @pytest.fixture(autouse=True)
@@ -99,3 +99,29 @@ def test_results_of_many_known_numbers():
 
     with pytest.warns(FallbackWarning, match="a result has more than 50000 parts"):
         assert cyxla.jit(rows)() == rows()
+
+
+class Scale:
+    def __init__(self, factor):
+        self.factor = np.full(2, factor)
+
+    @cyxla.jit
+    def named_self(self, x):
+        return x * self.factor
+
+    @cyxla.jit
+    def named_otherwise(this, x):  # noqa: N805 - which no signature tells from an argument
+        return x * this.factor
+
+
+@pytest.mark.parametrize("method", ["named_self", "named_otherwise"])
+def test_methods_of_many_objects(method):
+    scales = [Scale(float(n)) for n in range(MOST_SPECIALISATIONS + 3)]
+    with pytest.warns() as found:
+        results = [[getattr(scale, method)(np.ones(2)) for _ in range(2)] for scale in scales]
+    np.testing.assert_array_equal(results, [[scale.factor] * 2 for scale in scales])
+    texts = [str(w.message) for w in found]
+    assert [type(w.message) for w in found] == [RecompileWarning, FallbackWarning]
+    assert all(
+        "since the object of the method changes" in text and "function of their arrays" in text for text in texts
+    )

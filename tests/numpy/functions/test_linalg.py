@@ -296,3 +296,29 @@ def test_gradient_of_a_determinant_needs_no_inverse(make):
     for m, i, j in np.ndindex(x.shape):
         minor = np.delete(np.delete(x[m], i, 0), j, 1)
         np.testing.assert_allclose(found[m, i, j], (-1) ** (i + j) * la.det(minor), rtol=1e-10, atol=1e-13)
+
+
+def _principal_components(x):
+    values, vectors = np.linalg.eig(np.cov(x.T))
+    order = np.argsort(values)[::-1]
+    return x @ vectors[:, order], values[order]
+
+
+COMPUTED = {
+    "components": _principal_components, "first vector": lambda x: np.linalg.eig(x[:3])[1][:, 0],
+    "twice": lambda x: np.linalg.eigvals(x[:3]) * 2, "radius": lambda x: np.abs(np.linalg.eigvals(x[:3])).max(),
+}  # fmt: skip
+OF_EIGENVALUES = {
+    "real": np.diag([3.0, 1.0, 2.0, 0.0])[:, :3],
+    "complex": np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 2.0], [1.0, 1.0, 2.0]]),
+}
+
+
+@pytest.mark.parametrize("matrix", OF_EIGENVALUES)
+@pytest.mark.parametrize("name", COMPUTED)
+def test_dtypes_of_arrays_computed_from_eigenvalues(name, matrix):
+    x = OF_EIGENVALUES[matrix]
+    got, want = cyxla.jit(COMPUTED[name], fallback="numpy")(x), COMPUTED[name](x)
+    for one, other in zip(got, want, strict=True) if isinstance(want, tuple) else [(got, want)]:
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(np.abs(one), np.abs(other), atol=1e-12)

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import as_strided
 from support.functions.function_rows import alike, outcome, rows
 
 import cyxla
@@ -316,6 +317,61 @@ def test_windows_see_later_writes():
 
     for got, want in zip(run(function, X), function(X), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+def _written_base(x):
+    y = x.copy()
+    windows = as_strided(y, (2, 2), (8, 8))
+    y[0, 1] = -1
+    return windows, windows * 2
+
+
+def _new_array(x):
+    y = np.zeros(4)
+    windows = as_strided(y, (3, 2), (8, 8))
+    y[:] = x.ravel()[:4]
+    return windows.sum(axis=1)
+
+
+STRIDED = {
+    "windows": lambda x: as_strided(x[0], (2, 3, 2, 2), x[0].strides * 2),
+    "diagonal": lambda x: as_strided(x, (3,), (40,)),
+    "moving mean": lambda x: as_strided(x[0], shape=(3, 2), strides=(8, 8)).mean(axis=1),
+    "repeated": lambda x: as_strided(x, (2, *x.shape), (0, *x.strides)), "number": lambda x: as_strided(x, (), ()),
+    "defaults": lambda x: (as_strided(x), as_strided(x, (2, 4))), "read-only": lambda x: as_strided(x, writeable=False),
+    "part": lambda x: as_strided(x[1:], (2, 2), (8, 8)), "written base": _written_base, "new array": _new_array,
+    "known": lambda x: x * as_strided(np.arange(4.0), (3, 1), (8, 0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STRIDED)
+def test_strided_views(name):
+    got, want = run(STRIDED[name], X), STRIDED[name](X)
+    for one, other in zip(got, want, strict=True) if isinstance(want, tuple) else [(got, want)]:
+        np.testing.assert_array_equal(one, other)
+        assert one.flags.writeable == other.flags.writeable
+
+
+def _written_view(x):
+    y = np.zeros(4)
+    windows = as_strided(y, (2, 2), (8, 8))
+    windows += x[0, 0, :2]
+    return y
+
+
+REFUSED_STRIDES = {
+    "write": (_written_view, "a write to a result of as_strided"),
+    "order": (lambda x: as_strided(x.T, (2,), (8,)), "row-major"),
+    "outside": (lambda x: as_strided(x, (3,), (800,)), "reads beyond"),
+    "half an element": (lambda x: as_strided(x, (3,), (4,)), "reads beyond"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_STRIDES)
+def test_strided_views_that_are_refused(name):
+    function, text = REFUSED_STRIDES[name]
+    with pytest.raises(UnimplementedError, match=text):
+        run(function, X)
 
 
 def test_bytes_swapped_in_place():

@@ -27,6 +27,8 @@ REFUSED = {
     "scipy.signal.hilbert": lambda x: scipy.signal.hilbert(x),
     "scipy.linalg.expm": lambda x: scipy.linalg.expm(x.reshape(2, 3)[:, :2]),
     "scipy.linalg.solve": lambda x: scipy.linalg.solve(np.eye(2) * x[0], x[:2]),
+    "scipy.linalg.inv": lambda x: scipy.linalg.inv(np.eye(2) * x[0]),
+    "scipy.linalg.cholesky": lambda x: scipy.linalg.cholesky(np.eye(2) * x[0]),
     "scipy.ndimage.gaussian_filter": lambda x: scipy.ndimage.gaussian_filter(x, 1.0),
     "scipy.signal.fftconvolve": lambda x: scipy.signal.fftconvolve(x, x),
     "scipy.signal.lfilter": lambda x: scipy.signal.lfilter([1.0], [1.0, 0.5], x),
@@ -52,6 +54,7 @@ def test_functions_that_need_values_are_named(name):
     assert name.rpartition(".")[2] in text
     assert "call it outside of the traced function, or in one by cyxla.custom_call" in text
     assert f"at:   {__file__}:" in text
+    assert ("use np.linalg." in text) == (name in ("scipy.linalg.solve", "scipy.linalg.inv"))
 
 
 def test_errors_of_libraries_themselves_are_kept():

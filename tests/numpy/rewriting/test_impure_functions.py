@@ -77,3 +77,37 @@ def test_seeds():
     first = random.random()
     f(X)
     assert random.random() == first
+
+
+def _divided(x):
+    with np.errstate(divide="raise"):
+        try:
+            return 1 / x
+        except FloatingPointError:
+            return x - 1
+
+
+def _set_errors(x):
+    before = np.seterr(all="raise")
+    try:
+        return 1 / x
+    except FloatingPointError:
+        return x - 2
+    finally:
+        np.seterr(**before)
+
+
+@pytest.mark.parametrize("function", [_divided, _set_errors])
+def test_floating_point_errors_that_are_asked_for(function):
+    f = cyxla.jit(function, fallback="numpy")
+    with pytest.warns(FallbackWarning, match="asks for 'raise'"):
+        np.testing.assert_array_equal(f(X), function(X))
+    np.testing.assert_array_equal(f(X + 1), function(X + 1))
+
+
+def test_floating_point_errors_that_are_ignored():
+    def ignoring(x):
+        with np.errstate(all="ignore"):
+            return 1 / x
+
+    np.testing.assert_array_equal(cyxla.jit(ignoring, fallback="error")(X), [np.inf, np.inf])

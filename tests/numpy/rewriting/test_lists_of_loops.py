@@ -336,6 +336,18 @@ def lists_of_many_lengths(x):
     return rows
 
 
+def rows_of_some_neighbours(x):
+    rows = []
+    for i in range(1, len(x) - 1):
+        row = []
+        for step in range(-1, 2):
+            if step == 0:
+                continue
+            row.append(x[i + step])
+        rows.append(row)
+    return np.array(rows), np.array(rows, dtype=np.float32), np.mean(rows, axis=0)
+
+
 def used_when_not_empty(x):
     out = []
     for a in x:
@@ -555,7 +567,8 @@ ONE_VECTOR = [
     reversed_and_zipped, append, append_state, two_loops_append, append_to_two_lists, history, new_array_each_time,
     append_behind_first, appended_to, item_replaced, slice_of_list, added_behind, into_dict, tuple_of_generator,
     element_written_later, append_some, append_until, append_in_both_loops, pairs_of_nested_loops, append_several,
-    append_to_one_of_two, append_peaks, append_rows, lists_of_many_lengths, used_when_not_empty, append_known,
+    append_to_one_of_two, append_peaks, append_rows, lists_of_many_lengths, rows_of_some_neighbours,
+    used_when_not_empty, append_known,
     functions_of_list, filtered, filtered_twice, reduced_filtered, filtered_in_list, many_known, mixed_with_known,
 ]  # fmt: skip
 LOOPS = [

@@ -7,7 +7,7 @@ from dataclasses import is_dataclass
 from typing import Any, Final, NamedTuple
 
 from cyxla.errors import UnimplementedError
-from cyxla.numpy.state.effects import DELETED, Effect, Outside, set_attribute, set_item
+from cyxla.numpy.state.effects import DELETED, Effect, Outside, move_to_end, moved_keys, set_attribute, set_item
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.containers import Kind, Tree, field_names, kind_of
@@ -139,7 +139,8 @@ def _parts(value: Any) -> Sequence[Any]:
 def _changes(copied: _Copied) -> Iterator[tuple[ArgumentChange, Any]]:
     now = dict(_contents(copied.value))
     before = copied.contents
-    if now.keys() == before.keys() and all(now[k] is before[k] for k in now):
+    moved = moved_keys(before, now) if isinstance(copied.value, dict) else ()
+    if not moved and now.keys() == before.keys() and all(now[k] is before[k] for k in now):
         return
     if isinstance(copied.value, list):
         yield ArgumentChange(_replace_elements, copied.place, None, copied.text), list(copied.value)
@@ -151,6 +152,8 @@ def _changes(copied: _Copied) -> Iterator[tuple[ArgumentChange, Any]]:
     for key, value in now.items():
         if key not in before or before[key] is not value:
             yield ArgumentChange(change, copied.place, key, copied.text), value
+    if moved:
+        yield ArgumentChange(move_to_end, copied.place, moved, copied.text), None
 
 
 def _replace_elements(owner: Any, key: Any, value: list[Any]) -> None:

@@ -171,7 +171,7 @@ class Jitted(Dispatcher, Generic[P, R]):
     def call_slowly(self, args: tuple[Any, ...], kwnames: tuple[str, ...], hash: int) -> Any:
         """Handle a call that C has not seen before, one inside another traced function, or one that runs plainly."""
         if self._has_stopped and current() is None:
-            is_simple = not kwnames and not self._takes_self
+            is_simple = not kwnames and not self._takes_self and not (args and type(args[0]) is Receiver)
             return self.function(*args) if is_simple else self._call_function(args, kwnames)  # type: ignore[call-arg]
         if not self.is_internal and is_disabled():
             return self._call_function(args, kwnames)
@@ -220,7 +220,10 @@ class Jitted(Dispatcher, Generic[P, R]):
         if isinstance(entry, Entry) and entry.changes_containers and shares_containers(args):
             self._fall_back(InvalidArgumentError(f"{self.name} gets a list or dict twice", hint="pass copies of it"))
             return self._call_function(args, kwnames)
-        leaves = [*call.leaves, *(entry.guards.fetch(args) or ())]
+        outside = entry.guards.fetch(args)
+        if outside is None and entry.guards.inputs:  # values from outside have changed since they were traced
+            return self._call_function(args, kwnames)
+        leaves = [*call.leaves, *(outside or ())]
         if entry.writes and not entry.check_writes(leaves):
             return self.call_plainly(entry, args, kwnames)
         try:

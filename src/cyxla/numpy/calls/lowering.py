@@ -33,7 +33,7 @@ from cyxla.numpy.tracing.arrays.sized_array import SIZED, SizedArray, contains_s
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.containers import ARGUMENT, LEAF, Tree, flatten, kind_of, paths, register_kind
-from cyxla.numpy.tracing.results.eigenvalue_results import real_if_zero
+from cyxla.numpy.tracing.results.eigenvalue_results import leave_if_real, real_if_zero
 from cyxla.numpy.tracing.results.promotion import Dtype, Kind, dtype_of
 from cyxla.numpy.tracing.results.result_layout import ROW_MAJOR_RESULT, Layout, inverse, layout_of
 from cyxla.numpy.tracing.results.zero_dim import Rank0
@@ -332,7 +332,8 @@ def _lower(
         if outside is not None:
             inputs += [_Input(h.array, h.op, h.text) for h in outside.hidden]
             passed += [h.array for h in outside.hidden]
-        arrays, tree = _results(returned, passed, outside, trace, keep_order=keep_order)
+        changed = [effect.text for effect in effects]
+        arrays, tree = _results(returned, changed, passed, outside, trace, keep_order=keep_order)
         layouts = [layout_of(a) if keep_order else ROW_MAJOR_RESULT for a in arrays]
         values = [_to_memory_order(value_of(a), layout) for a, layout in zip(arrays, layouts, strict=True)]
         rank0 = tuple([Rank0.PYTHON if a.weak else a.rank0 for a in arrays])
@@ -342,6 +343,7 @@ def _lower(
         for array in arrays:
             if array.doubt is not None:
                 leave_for_doubt(trace, array.doubt)
+        leave_if_real(trace, arrays)
         failure = trace.failure()
         if trace.program.prints and trace.program.catches:  # the plain function may have to run after a run has printed
             raise TraceError(
@@ -419,14 +421,16 @@ def _with_effects(
 
 
 def _results(
-    returned: Any, passed: Sequence[Any], outside: OutsideValues | None, trace: Trace, *, keep_order: bool
-) -> tuple[list[TracedArray], Tree]:
-    """Return the arrays of a result, and its structure."""
+    returned: Any, changed: Sequence[str], passed: Sequence[Any], outside: OutsideValues | None, trace: Trace, *,
+    keep_order: bool,
+) -> tuple[list[TracedArray], Tree]:  # fmt: skip
+    """Return the arrays of a result, which the values of changed places follow, and its structure."""
     if keep_order:
         numbers = {id(a): k for k, a in enumerate(passed) if _is_array(a)}
         returned = _mark(returned, numbers, (lambda value: None) if outside is None else outside.as_result)
     leaves, tree = flatten(returned, STATIC_TYPES)
-    leaf_paths = paths(returned, "result", STATIC_TYPES)
+    parts = zip(returned, ["result", *changed], strict=True) if changed else [(returned, "result")]
+    leaf_paths = [path for part, text in parts for path in paths(part, text, STATIC_TYPES)]
     if keep_order:
         leaves, leaf_paths, tree = _shared(leaves, leaf_paths, tree, trace.parameter_count)
     name = trace.builder.name
@@ -646,7 +650,10 @@ def _result(value: Any, path: str, name: str) -> TracedArray:
     except (DTypeError, TypeError):
         pass
     shown = getattr(kind, "shown", kind.__name__)
+    is_result = path.startswith("result")
     raise TraceError(
-        f"{path} of {name} is a {shown}, which is not an array",
-        hint="return arrays, numbers, and containers of them",
+        f"{path} of {name} is a {shown}, which is not an array"
+        if is_result
+        else f"{path} becomes a {shown} in {name}, which is not an array",
+        hint=f"{'return' if is_result else 'assign'} arrays, numbers, and containers of them",
     ) from None

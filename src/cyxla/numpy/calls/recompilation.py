@@ -10,6 +10,7 @@ from time import thread_time
 from typing import Any, Final
 
 from cyxla import config
+from cyxla._native.dispatch import Receiver
 from cyxla.errors import OpError, RecompileWarning, TraceError
 from cyxla.numpy.calls.lowering import Spec
 from cyxla.numpy.calls.signatures import Call, Static
@@ -22,6 +23,7 @@ MOST_REFUSALS: Final = 16  # signatures that are refused for the same line
 _ELEMENT: Final = re.compile(r"(.*?)\[\d+\]")
 MOST_SECONDS: Final = 20.0  # of specialising, from `WARN_AFTER` specialisations on
 _STRUCTURE_HINT: Final = "pass containers of one structure"
+_OBJECT_HINT: Final = "jit a function of their arrays, whose program serves all of them"
 
 
 def elements_of_long_lists(names: Iterable[str], of_call: Iterable[str]) -> frozenset[str]:
@@ -87,10 +89,11 @@ class Specialisations:
             self._seen[key] = call.without_arrays()
             return None
         subject, specs = _changing_argument([*self._seen.values(), call])
+        hint = "mark it static= if it should be compiled for each value" if specs else _STRUCTURE_HINT
+        if _are_objects(specs):
+            subject, hint = "the object of the method", _OBJECT_HINT
         return TraceError(
-            f"it has been specialised {count} times, since {subject} changes",
-            where=self._where,
-            hint="mark it static= if it should be compiled for each value" if specs else _STRUCTURE_HINT,
+            f"it has been specialised {count} times, since {subject} changes", where=self._where, hint=hint
         )
 
     def clear(self) -> None:
@@ -139,11 +142,22 @@ def _changing_argument(calls: Sequence[Call]) -> tuple[str, list[Any]]:
     return "the structure of its arguments", []
 
 
+def _are_objects(specs: Sequence[Any]) -> bool:
+    """Return True for the objects that a method was called for."""
+    return bool(specs) and all(isinstance(s, Static) and _is_key_of_receiver(s.key) for s in specs)
+
+
+def _is_key_of_receiver(key: Any) -> bool:
+    return isinstance(key, tuple) and key[:1] == (Receiver,)
+
+
 def warn_recompilation(name: str, calls: Sequence[Call], reason_of_sizes: str) -> None:
     """Warn about the argument that causes repeated compilation."""
     subject, specs = _changing_argument(calls)
     reason, hint = f"{subject} changes", _STRUCTURE_HINT
-    if specs:
+    if _are_objects(specs):
+        reason, hint = "the object of the method changes", _OBJECT_HINT
+    elif specs:
         reason += f": {', '.join(dict.fromkeys(map(str, specs[-4:])))}"
         hint = _recompilation_hint(specs, reason_of_sizes)
     warn_user(f"{name} has been compiled {WARN_AFTER} times, since {reason}; {hint}", RecompileWarning)

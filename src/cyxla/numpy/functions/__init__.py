@@ -44,8 +44,8 @@ FUNCTIONS: Final[dict[str, str]] = {
         "round select sinc",
     "movement":
         "atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_to expand_dims flip fliplr flipud "
-        "lib.stride_tricks.sliding_window_view linalg.matrix_transpose matrix_transpose moveaxis ndim ravel reshape "
-        "rollaxis rot90 shape size squeeze swapaxes transpose",
+        "lib.stride_tricks.as_strided lib.stride_tricks.sliding_window_view linalg.matrix_transpose matrix_transpose "
+        "moveaxis ndim ravel reshape rollaxis rot90 shape size squeeze swapaxes transpose",
     "linalg.norms": "linalg.cond linalg.matrix_norm linalg.matrix_rank linalg.norm linalg.vector_norm",
     "padding": "pad",
     "polynomials": "poly polyadd polyder polyfit polyint polymul polysub polyval roots",

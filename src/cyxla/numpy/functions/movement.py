@@ -9,12 +9,14 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from cyxla.errors import UnimplementedError
+from cyxla.numpy.indexing.access import get
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.arrays.memory_layout import Memory, column_major, reshape_view
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, require_sizes, value_of
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.results.result_layout import order_letter
 from cyxla.numpy.ufuncs.apply import broadcast_to as broadcast_op
+from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
@@ -242,6 +244,47 @@ def sliding_window_view(
         return value_of(result)
 
     return array.make_view(read, None, memory)
+
+
+@implements(np.lib.stride_tricks.as_strided, note="of an array in row-major order; its result cannot be written to")
+def as_strided(x: Any, shape: Any = None, strides: Any = None, subok: bool = False, writeable: bool = True) -> Array:
+    """Return a view with other sizes and strides, of an array in row-major order; it can be read, not written."""
+    array: Array = as_strong(x)
+    if not array.memory.flags.c_contiguous:
+        raise UnimplementedError(
+            "as_strided of an array that is not in row-major order cannot be traced", where=_trace.user_line(),
+            hint="np.ascontiguousarray(x)",
+        )  # fmt: skip
+    memory = np.lib.stride_tricks.as_strided(array.memory, shape, strides)
+    steps = [s // array.dtype.itemsize for s in memory.strides]
+    reaches = [step * (n - 1) for step, n in zip(steps, memory.shape, strict=True)]
+    is_inside = sum(r for r in reaches if r < 0) == 0 and sum(reaches) < array.size
+    if memory.size and (any(s % array.dtype.itemsize for s in memory.strides) or not is_inside):
+        raise UnimplementedError(
+            f"as_strided with sizes {memory.shape} and strides {memory.strides} reads beyond the elements of an array",
+            where=_trace.user_line(),
+        )
+
+    def read(op: XlaOp) -> XlaOp:
+        flat: Array = reshape_row_major(TracedArray(op), (array.size,))
+        return value_of(get(flat, _strided_positions(memory.shape, steps), "unchecked"))
+
+    return array.make_view(read, _refuse_write if writeable else None, memory)
+
+
+def _strided_positions(sizes: Sequence[int], steps: Sequence[int]) -> Any:
+    """Return the positions of elements in memory, as a traced array: as a constant, it might be large."""
+    builder, shape = _trace.require_current().builder, Shape.array(ElementType.S64, tuple(sizes))
+    parts: list[Any] = [TracedArray(xla.iota(builder, shape, axis)) for axis in range(len(steps))]
+    parts = [part * step for part, step in zip(parts, steps, strict=True)]
+    return sum(parts[1:], parts[0]) if parts else np.int64(0)
+
+
+def _refuse_write(base: XlaOp, new: XlaOp) -> XlaOp:
+    raise UnimplementedError(
+        "a write to a result of as_strided cannot be traced", where=_trace.user_line(),
+        hint="write to the array itself, or to slices of it",
+    )  # fmt: skip
 
 
 def resolve_axis(a: Any, axis: Any) -> tuple[Array, int]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError, UnimplementedError
+from cyxla.errors import DTypeError, InvalidArgumentError, OutOfRangeError, ShapeError, UnimplementedError
 from cyxla.numpy.indexing.advanced import GatherPlan
 from cyxla.numpy.indexing.basic import SlicePlan, numpy_key
 from cyxla.numpy.indexing.masks import MaskedElements, MaskPlan
@@ -15,6 +15,7 @@ from cyxla.numpy.indexing.parse import IntegerEntry, MaskEntry, Selection, parse
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
+from cyxla.numpy.tracing.user_program.classes import class_of, is_number
 from cyxla.numpy.ufuncs.apply import broadcast_to, convert_checked
 from cyxla.records import dataclass
 from cyxla.xla.hlo.builder import XlaComputation, XlaOp, scalar_computation
@@ -40,13 +41,23 @@ def get(array: TracedArray, key: Any, mode: str | None = None) -> Any:
     TracedArray or MaskedElements
         The latter for a traced mask.
     """
-    selection = parse(key, array.shape, mode)
+    try:
+        selection = parse(key, array.shape, mode)
+    except OutOfRangeError as error:
+        raise (_error_of_number(class_of(array)) if is_number(array) else error) from None
     plan = make_plan(selection, array)
     if isinstance(plan, MaskPlan):
         return MaskedElements(plan, TracedArray(plan.basic.read(value_of(array))))
     if isinstance(plan, GatherPlan) or selection.copies:
         return TracedArray(plan.read(value_of(array)))
     return array.make_view(plan.read, plan.write, array.memory[numpy_key(selection.entries)])
+
+
+def _error_of_number(kind: type) -> Exception:
+    """Return the error of an index to a number of a class."""
+    if issubclass(kind, np.generic):
+        return IndexError("invalid index to scalar variable.")
+    return TypeError(f"'{kind.__name__}' object is not subscriptable")
 
 
 def make_plan(selection: Selection, array: TracedArray) -> Plan:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
-from types import BuiltinMethodType, FunctionType, MethodType
+from types import BuiltinMethodType, FunctionType, MethodType, MethodWrapperType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from cyxla.numpy.rewriting.loops.unrolling import count_call
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound
 from cyxla.numpy.rewriting.python_functions import assertions
 from cyxla.numpy.rewriting.python_functions.choices import condition, truth
-from cyxla.numpy.rewriting.python_functions.classes import SUBSTITUTES_IN_SCOPE
+from cyxla.numpy.rewriting.python_functions.classes import GETTERS, SUBSTITUTES_IN_SCOPE, getter_by_name, visible_class
 from cyxla.numpy.rewriting.python_functions.impure import refuse_method
 from cyxla.numpy.rewriting.python_functions.lists_of_numbers import indexed
 from cyxla.numpy.rewriting.python_functions.table import SUBSTITUTES
@@ -66,6 +66,8 @@ class Hooks:
 
     def read_attr(self, obj: Any, attr: str) -> Any:
         """Return ``obj.attr``; a method is a rewritten one, since it may be passed on."""
+        if attr == "__class__" and is_traced(obj):
+            return visible_class(obj)
         value = self._scope.read_attr(obj, attr)
         if isinstance(value, MethodType) and is_user_function(value.__func__, self._package):
             return MethodType(self._rewrite(value.__func__), value.__self__)
@@ -269,7 +271,7 @@ class Hooks:
         found: Any = False
         for other in values:
             found = _np.logical_or(found, value == other)
-        return found if not is_traced(found) else truth(found)
+        return truth(found) if is_traced(found) else bool(found)
 
     @staticmethod
     def lacks(value: Any, values: Any) -> Any:
@@ -340,6 +342,7 @@ class Hooks:
             substitute = SUBSTITUTES.get(function)
         except TypeError:  # not hashable
             return function
+        substitute = substitute or self._getter(function)
         if substitute is not None:
             return substitute
         refuse_method(function)
@@ -348,16 +351,31 @@ class Hooks:
             return in_scope(self._scope)
         if (assertion := assertions.substitute_of(function)) is not None:
             return assertion
-        if isinstance(function, BuiltinMethodType):
-            if isinstance(function.__self__, _CONTAINERS):
-                return self._scope.method(function.__self__, function.__name__)
-            if isinstance(function.__self__, str) and function.__name__ in METHODS:
-                return METHODS[function.__name__](function.__self__)
+        if (method := self._method_of_c(function)) is not None:
+            return method
         if isinstance(function, partial):
             read = self._scope.read_attr
             parts = read(function, "args"), read(function, "keywords")
             return partial(self.call(read(function, "func")), *parts[0], **parts[1])
         return self._python_function(function)
+
+    def _getter(self, function: Any) -> Callable[..., Any] | None:
+        """Return the function to call in the place of one that reads attributes by name; None for others."""
+        if any(function is kind for kind in GETTERS):
+            return lambda *args, **kwargs: self.call(function(*args, **kwargs))
+        return getter_by_name(function, self.read_attr, self.call) if isinstance(function, GETTERS) else None
+
+    def _method_of_c(self, function: Any) -> Any:
+        """Return the function to call in the place of a bound method of C; None for others."""
+        if isinstance(function, MethodWrapperType):
+            of_object = self.call(getattr(function.__objclass__, function.__name__))
+            return partial(of_object, function.__self__)
+        if isinstance(function, BuiltinMethodType):
+            if isinstance(function.__self__, _CONTAINERS):
+                return self._scope.method(function.__self__, function.__name__)
+            if isinstance(function.__self__, str) and function.__name__ in METHODS:
+                return METHODS[function.__name__](function.__self__)
+        return None
 
     def _python_function(self, function: Any) -> Any:
         """Return the function to call in the place of one that is not of C."""
@@ -374,6 +392,8 @@ class Hooks:
 
     def function(self, function: Any) -> Any:
         """Return the function to pass to another one in the place of one: rewritten."""
+        if isinstance(function, GETTERS):
+            return self.call(function)
         return self._rewrite(function) if is_user_function(function, self._package) else function
 
 

@@ -19,9 +19,9 @@ from cyxla.numpy.tracing.hooks import hooks
 
 #: Methods that run where no state of a program counts, or that decide how all others are found.
 _SKIPPED: Final = frozenset({
-    "__new__", "__hash__", "__repr__", "__str__", "__format__", "__del__", "__reduce__", "__reduce_ex__",
-    "__getstate__", "__setstate__", "__copy__", "__deepcopy__", "__sizeof__", "__dir__", "__getattribute__",
-    "__setattr__", "__delattr__", "__init_subclass__", "__class_getitem__", "__set_name__", "__subclasshook__",
+    "__new__", "__hash__", "__del__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__copy__",
+    "__deepcopy__", "__sizeof__", "__dir__", "__getattribute__", "__setattr__", "__delattr__", "__init_subclass__",
+    "__class_getitem__", "__set_name__", "__subclasshook__",
 })  # fmt: skip
 _METACLASSES: Final = (type, ABCMeta)
 _LOCAL = threading.local()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -61,17 +62,18 @@ def owner_of(value: Any) -> Callable[[], Any]:
 
 
 def set_attribute(owner: Any, name: str, value: Any) -> None:
-    """Set or delete an attribute."""
+    """Set or delete an attribute, which a function may have made only to delete it."""
     if value is Deleted:
-        delattr(owner, name)
+        with suppress(AttributeError):
+            delattr(owner, name)
     else:
         setattr(owner, name, value)
 
 
 def set_item(owner: Any, key: Any, value: Any) -> None:
-    """Set or delete an item."""
+    """Set or delete an item, which a function may have made only to delete it."""
     if value is Deleted:
-        del owner[key]
+        owner.pop(key, None)
     else:
         owner[key] = value
 
@@ -79,7 +81,8 @@ def set_item(owner: Any, key: Any, value: Any) -> None:
 def set_cell(cell: Any, name: str, value: Any) -> None:
     """Set or empty a cell of a closure."""
     if value is Deleted:
-        del cell.cell_contents
+        with suppress(ValueError):
+            del cell.cell_contents
     else:
         cell.cell_contents = value
 
@@ -104,3 +107,17 @@ def replace_elements(owner: list[Any], key: Any, value: list[Any]) -> None:
 def extend(owner: list[Any], key: Any, value: list[Any]) -> None:
     """Append elements to a list."""
     owner.extend(value)
+
+
+def moved_keys(before: Mapping[Any, Any], after: Mapping[Any, Any]) -> tuple[Any, ...]:
+    """Return the keys to be moved to the end of a dict, after its items were set and deleted, for the same order."""
+    order = list(after)
+    unmoved = [*[k for k in before if k in after], *[k for k in after if k not in before]]
+    first = next((n for n, (k, other) in enumerate(zip(order, unmoved, strict=True)) if k != other), len(order))
+    return tuple(order[first:])
+
+
+def move_to_end(owner: dict[Any, Any], keys: Sequence[Any], value: None) -> None:
+    """Move items of a dict to its end, in the order of some keys."""
+    for key in keys:
+        owner[key] = owner.pop(key)

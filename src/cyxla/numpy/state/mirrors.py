@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from cyxla.numpy.state.effects import DELETED, Effect, extend, owner_of, replace_elements, set_item
+from cyxla.numpy.state.effects import (
+    DELETED,
+    Effect,
+    extend,
+    move_to_end,
+    moved_keys,
+    owner_of,
+    replace_elements,
+    set_item,
+)
 from cyxla.numpy.tracing.containers import complete_lists
 
 
@@ -83,6 +92,15 @@ for _name in (
     setattr(MirrorList, _name, _filling(_name))
 
 
+def _add_reflected(self: MirrorList, other: Any) -> Any:
+    """Read the elements before ``other + self``, for which C takes those that a list has at the moment."""
+    self.fill()
+    return NotImplemented
+
+
+MirrorList.__radd__ = _add_reflected  # type: ignore[attr-defined]
+
+
 class MirrorDict(dict):  # type: ignore[type-arg]
     """A dict from outside.
 
@@ -107,4 +125,6 @@ class MirrorDict(dict):  # type: ignore[type-arg]
         owner = owner_of(self.real)
         deleted = [(k, DELETED) for k in self.first if k not in self]
         changed = [(k, v) for k, v in self.items() if k not in self.first or self.first[k] is not v]
-        return [(Effect(set_item, owner, k, f"{text}[{k!r}]"), v) for k, v in (*deleted, *changed)]
+        found = [(Effect(set_item, owner, k, f"{text}[{k!r}]"), v) for k, v in (*deleted, *changed)]
+        moved = moved_keys(self.first, self)
+        return [*found, (Effect(move_to_end, owner, moved, text), None)] if moved else found

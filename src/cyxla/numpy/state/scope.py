@@ -76,6 +76,21 @@ class Scope:
         else:
             outside.change(path, change, owner, value)
 
+    def read_global(self, name: str) -> Any:
+        """Return the value of a global, also behind a variable of the same name."""
+        outside, value = outside_values(), self.globals[name]
+        if outside is None or isinstance(value, types.ModuleType):
+            return value
+        return outside.read(value, self._path_of_global(name))
+
+    def write_global(self, name: str, value: Any) -> None:
+        """Assign to a global."""
+        outside = outside_values()
+        if outside is None:
+            self.globals[name] = value
+        else:
+            outside.change(self._path_of_global(name), set_item, self.globals, value)
+
     def delete_name(self, name: str) -> None:
         """Delete a name that is declared global or nonlocal."""
         self.write_name(name, Deleted)
@@ -84,6 +99,9 @@ class Scope:
         cell = self.cells.get(name)
         if cell is not None:
             return Path(Source.CELL, 0, cell, name, name)
+        return self._path_of_global(name)
+
+    def _path_of_global(self, name: str) -> Path:
         return Path(Source.GLOBAL, 0, (self.globals, self.builtins), name, name)
 
     # -- attributes
@@ -155,6 +173,15 @@ class Scope:
         _check_attribute(obj, attr, Deleted)
         self.read_attr(obj, attr)  # raises NumPy's error if there is none
         outside.change(_attribute_path(outside, obj, attr), set_attribute, obj, Deleted)
+
+    def require_inside(self, obj: Any, what: str) -> None:
+        """Raise if an object is from outside, which something reads or changes that nothing records."""
+        outside = outside_values()
+        if outside is not None and outside.is_outside(obj):
+            raise TraceError(
+                f"{what} a {type(obj).__name__} from outside while a function is traced", where=user_line(),
+                hint="read and assign attributes by name",
+            )  # fmt: skip
 
     # -- items and methods: lists and dicts from outside are mirrors, which record their changes themselves
 

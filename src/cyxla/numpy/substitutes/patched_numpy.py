@@ -42,7 +42,7 @@ from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS
 from cyxla.numpy.tracing.results.uninitialised import initialised
 from cyxla.numpy.tracing.trace import current, user_line
 from cyxla.numpy.tracing.user_program.random_state import functions_of_global_state
-from cyxla.numpy.tracing.user_program.user_frames import refused_by_library, user_line_of
+from cyxla.numpy.tracing.user_program.user_frames import mend_of_library, refused_by_library, user_line_of
 
 _CONVERSIONS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require", "asarray_chkfinite")
 _CREATION = (
@@ -312,7 +312,7 @@ def substituted() -> Iterator[None]:
             raise TraceError(
                 f"{library} calls compiled code, which refuses traced arrays: {str(error).partition(chr(10))[0]}",
                 where=user_line_of(error),
-                hint="call it outside of the traced function, or in one by cyxla.custom_call",
+                hint=mend_of_library(library),
             ).with_traceback(error.__traceback__) from None
         raise
     finally:

@@ -130,6 +130,8 @@ class Program:
         Whether runs draw random numbers from NumPy's global state.
     small_draws : int
         Number of draws of a few numbers.
+    spectra : list of (XlaOp, XlaOp)
+        Eigenvalues or eigenvectors of real matrices, which are real in NumPy if all eigenvalues are, and the latter.
     iterations : int
         Number of iterations of loops that Python has run while tracing.
     end : float
@@ -159,6 +161,7 @@ class Program:
     prints: bool = False
     draws: bool = False
     small_draws: int = 0
+    spectra: list[tuple[Any, Any]] = field(default_factory=list)
     iterations: int = 0
     end: float = inf
     earliest_end: float = inf

@@ -129,7 +129,7 @@ structures of containers, or once its traces have taken ten seconds in vain (`CY
 | errors that depend on values | are raised at once | have the same class and message, and are raised at the end of \
 the call; with `bounds="clamp"` indices out of range are moved into range, with `"unchecked"` not checked |
 | RuntimeWarning | for a division by zero, overflow, NaN and the like | none, and `np.errstate` has no effect; \
-DeprecationWarnings are issued once |
+with `"raise"` inside a function, the plain one runs; DeprecationWarnings are issued once |
 | sums | are added pairwise | may be added in another order, the same in each run on one machine |
 | equal elements in `argsort` | in an order that depends on the processor | in their own order |
 | Python numbers | keep their class | have the class that a loop may give them: `s = 0`, to which a loop adds \

@@ -21,7 +21,7 @@ from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.values import reduced, scalar
 
 _S32 = ElementType.S32
-_COMPLEX_NOTE = "complex while traced; a result of the compiled function itself is real where NumPy's is"
+_COMPLEX_NOTE = "complex while traced; results are real where NumPy's are, by the plain function if they are computed"
 
 
 @implements(np.linalg.cholesky, note="a matrix that holds nan gives nan throughout")

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+import operator
 import sys
-from collections.abc import Callable
-from typing import Any
+import types
+from collections.abc import Callable, Iterator
+from typing import Any, Final, cast
 
 import numpy as np
 
+from cyxla.errors import TraceError
 from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
 from cyxla.numpy.state.scope import Scope
 from cyxla.numpy.substitutes.patched_numpy import NDARRAY
@@ -15,11 +20,14 @@ from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.zero_dim import Rank0
+from cyxla.numpy.tracing.trace import current, user_line
 from cyxla.numpy.tracing.user_program.classes import class_of, is_number
 from cyxla.numpy.ufuncs.apply import convert_checked
 
 _np: Any = np  # its functions dispatch to this package
 _MIRRORED: dict[type, type] = {MirrorList: list, MirrorDict: dict}
+GETTERS: Final = (operator.attrgetter, operator.methodcaller)
+_ATOMS: Final = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, str, bytes, int, float, complex)
 _SCALARS = (
     np.bool_, np.int8, np.int16, np.int32, np.int64, np.longlong, np.uint8, np.uint16, np.uint32, np.uint64,
     np.ulonglong, np.float16, np.float32, np.float64, np.complex64, np.complex128,
@@ -38,9 +46,13 @@ def _type(*args: Any, **kwargs: Any) -> Any:
 
 def _isinstance(value: Any, classes: Any) -> bool:
     """Take traced arrays for those of NumPy, and traced numbers for those that they are."""
-    if not isinstance(value, (TracedArray, SizedArray)) or isinstance(value, classes):
+    if not isinstance(value, (TracedArray, SizedArray)):
         return isinstance(value, classes)
-    return issubclass(class_of(value), classes)
+    named = classes if isinstance(classes, tuple) else (classes,)
+    return issubclass(class_of(value), classes) or any(c in _TRACED for c in named)
+
+
+_TRACED: Final = (TracedArray, SizedArray)  # which libraries may ask for
 
 
 def _callable(value: Any) -> bool:
@@ -105,8 +117,125 @@ def _vars(scope: Scope) -> Callable[..., Any]:
     return substitute
 
 
+def getter_by_name(function: Any, read: Callable[[Any, str], Any], call: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return what does as an `operator.attrgetter` or `operator.methodcaller`, and reads attributes as given."""
+    made, parts = cast(tuple[Any, tuple[Any, ...]], function.__reduce__())
+    if isinstance(function, operator.attrgetter):
+        paths = [name.split(".") for name in parts]
+        found = [functools.partial(functools.reduce, read, path) for path in paths]
+        return lambda obj: found[0](obj) if len(found) == 1 else tuple([one(obj) for one in found])
+    bound = made if isinstance(made, functools.partial) else functools.partial(made)
+    name, *args = (*bound.args, *parts)
+    return lambda obj: call(read(obj, name))(*args, **bound.keywords)
+
+
+def _copying(function: Callable[..., Any]) -> Callable[[Scope], Callable[..., Any]]:
+    """Return the substitute for `copy.copy` or `copy.deepcopy`, which read what objects hold by themselves."""
+
+    def in_scope(scope: Scope) -> Callable[..., Any]:
+        def substitute(value: Any, *memo: Any) -> Any:
+            for part in _objects_in(value):
+                scope.require_inside(part, f"{function.__name__} copies")
+            return function(value, *memo)
+
+        return substitute
+
+    return in_scope
+
+
+def _objects_in(value: Any) -> Iterator[Any]:
+    """Yield the objects of the user's classes in a value, also those that they hold."""
+    pending, seen = [value], set()
+    while pending:
+        value = pending.pop()
+        if id(value) in seen or isinstance(value, (type, np.ndarray, TracedArray, SizedArray, *_ATOMS)):
+            continue
+        seen.add(id(value))
+        if isinstance(value, dict):
+            pending += value.values()
+        elif isinstance(value, (list, tuple, set)):
+            pending += value
+        else:
+            yield value
+            pending += getattr(value, "__dict__", {}).values()
+
+
+def _of_object(name: str, change: Callable[[Scope], Callable[..., Any]]) -> Callable[[Scope], Callable[..., Any]]:
+    """Return the substitute for `object.__setattr__` or `object.__delattr__`, which a class may replace."""
+    original = getattr(object, name)
+
+    def in_scope(scope: Scope) -> Callable[..., Any]:
+        def substitute(obj: Any, *args: Any) -> None:
+            if getattr(type(obj), name) is original:
+                change(scope)(obj, *args)
+                return
+            scope.require_inside(obj, f"object.{name} changes")
+            original(obj, *args)
+
+        return substitute
+
+    return in_scope
+
+
+def _refused(function: Callable[..., Any]) -> Callable[[Scope], Callable[..., Any]]:
+    """Return the substitute for a function that reads and changes what nothing records."""
+
+    def substitute(*args: Any, **kwargs: Any) -> Any:
+        if current() is None:
+            return function(*args, **kwargs)
+        raise TraceError(
+            f"{function.__name__} is called while a function is traced, which does not see what it reads and changes",
+            where=user_line(), hint="use names, getattr and setattr",
+        )  # fmt: skip
+
+    return lambda scope: substitute
+
+
+class Globals:
+    """Globals of a function as a dict, of which items are read and written by their names.
+
+    Parameters
+    ----------
+    scope : Scope
+        Names of the function.
+    """
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    def __getitem__(self, name: str) -> Any:
+        return self._scope.read_global(name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._scope.globals
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the value of a global, or a default."""
+        return self[name] if name in self else default  # noqa: SIM401 - this is that `get`
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._scope.write_global(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        return _refused(globals)(self._scope)()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+
+def _globals(scope: Scope) -> Callable[..., Any]:
+    return lambda: scope.globals if current() is None else Globals(scope)
+
+
 #: Substitutes that read or write what the function sees, by its scope.
 SUBSTITUTES_IN_SCOPE: dict[Any, Callable[[Scope], Callable[..., Any]]] = {
     getattr: _getattr, hasattr: _hasattr, setattr: lambda scope: scope.write_attr,
     delattr: lambda scope: scope.delete_attr, vars: _vars,
+    object.__getattribute__: lambda scope: scope.read_attr,
+    object.__setattr__: _of_object("__setattr__", lambda scope: scope.write_attr),
+    type.__setattr__: lambda scope: scope.write_attr,
+    object.__delattr__: _of_object("__delattr__", lambda scope: scope.delete_attr),
+    copy.copy: _copying(copy.copy), copy.deepcopy: _copying(copy.deepcopy),
+    **{function: _refused(function) for function in (eval, exec)},
+    globals: _globals,
 }  # fmt: skip

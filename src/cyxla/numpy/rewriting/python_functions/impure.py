@@ -14,11 +14,15 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, Final, NoReturn
 
+import numpy as np
+
 from cyxla.numpy.tracing.trace import current, plain_run
 from cyxla.numpy.tracing.user_program.random_state import functions_of_global_state
 
 _RANDOM_HINT: Final = "pass a generator, np.random.default_rng(seed), as an argument, or use cyxla.random"
 _CLOCK_HINT: Final = "call it outside of the compiled function"
+_REACTIONS: Final = ("raise", "call", "print", "log")
+_REACTION_HINT: Final = "test the values, as by np.isfinite(x).all()"
 _CLOCKS: Final = (
     "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time",
     "process_time_ns", "thread_time", "thread_time_ns", "sleep", "localtime", "gmtime", "ctime",
@@ -88,7 +92,20 @@ def _drawn(function: Callable[..., Any]) -> Callable[..., Any]:
     return substitute
 
 
-SUBSTITUTES: Final = {
+def _with_reactions(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `np.errstate` or `np.seterr`, refused where NumPy would raise errors or call functions."""
+
+    def substitute(*args: Any, **kwargs: Any) -> Any:
+        asked = [v for v in (*args, *kwargs.values()) if v in _REACTIONS]
+        if asked and current() is not None:
+            raise plain_run(f"np.{function.__name__} asks for {asked[0]!r}, which no program does", _REACTION_HINT)
+        return function(*args, **kwargs)
+
+    return substitute
+
+
+SUBSTITUTES: Final[dict[Any, Callable[..., Any]]] = {
+    np.errstate: _with_reactions(np.errstate), np.seterr: _with_reactions(np.seterr),
     **{function: _refused(function, *facts) for function, facts in _names().items()},
     **{function: _drawn(function) for function in functions_of_global_state().values()},
-}
+}  # fmt: skip

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import array
 import heapq
 import itertools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from cyxla.numpy.array_methods.python_numbers import kind_of, without_bool
 from cyxla.numpy.rewriting.loops.iterables import (
@@ -29,6 +32,7 @@ from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, traced, value_of
 from cyxla.numpy.tracing.containers import complete_lists
+from cyxla.numpy.tracing.function_calls import call_function
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.numpy.tracing.user_program.classes import is_number
@@ -225,23 +229,32 @@ def _round(value: Any, *digits: Any, **keyword: Any) -> Any:
     return rounded_decimal(value, count) if value.weak is float else _np.round(value, count)
 
 
-def _on_heap(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of `heapq`, whose C looks for the elements in the list's memory."""
+def _on_memory(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function whose C looks for the elements of lists in their memory."""
 
-    def substitute(heap: Any, *values: Any) -> Any:
-        complete_lists((heap,))
-        return function(heap, *values)
+    def substitute(*values: Any) -> Any:
+        complete_lists(values)
+        return function(*values)
 
     return substitute
 
 
-_OF_HEAPS = (heapq.heapify, heapq.heappush, heapq.heappop, heapq.heappushpop, heapq.heapreplace)
+def _as_strided(x: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return a view with other sizes and strides of an array, also of one of the program."""
+    is_of_program = isinstance(x, (TracedArray, SizedArray))
+    return call_function(as_strided, x, *args, **kwargs) if is_of_program else as_strided(x, *args, **kwargs)
+
+
+_OF_MEMORY = (
+    heapq.heapify, heapq.heappush, heapq.heappop, heapq.heappushpop, heapq.heapreplace,
+    operator.concat, operator.iconcat, array.array,
+)  # fmt: skip
 
 SUBSTITUTES: dict[Callable[..., Any], Callable[..., Any]] = {
-    **{function: _on_heap(function) for function in _OF_HEAPS},
+    **{function: _on_memory(function) for function in _OF_MEMORY},
     range: _range, int: _int, float: _float, complex: _complex, bool: _bool, len: _len,
     round: _round, math.isclose: _isclose, math.modf: _modf,
-    enumerate: enumerated, zip: zipped, reversed: backwards, itertools.product: combinations,
+    as_strided: _as_strided, enumerate: enumerated, zip: zipped, reversed: backwards, itertools.product: combinations,
     itertools.repeat: repeated, np.ndindex: indices,
     np.ndenumerate: indexed_elements, math.log: _log,
     **{getattr(math, n): _math(getattr(math, n), getattr(np, f)) for n, f in _FLOAT_FUNCTIONS.items()},

@@ -186,6 +186,9 @@ class ExpressionTransformer(ast.NodeTransformer):
             if self._module_root(function) is None and not _is_super(function.value):
                 owner = build.hook("owner", self.visit(function.value), build.constant(function.attr))
                 function.value = cast(ast.expr, build.located_expr(owner, function.value))
+            elif _is_super(function.value):
+                of_class = cast(ast.Call, function.value)
+                of_class.args = [self._argument(a) for a in of_class.args]
             return function
         return cast(ast.expr, self.visit(function))
 

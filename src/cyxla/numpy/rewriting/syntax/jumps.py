@@ -104,7 +104,7 @@ class _Remover:
             made.ends = part.ends
             rest = body[k + 1 :]
             made.statements.extend(part.statements)
-            if part.ends:
+            if part.ends and not (rest and isinstance(statement, ast.With)):  # which may suppress an exception
                 return made
             if part.flags and rest:
                 self._add_guarded(made, part, rest)

@@ -13,7 +13,7 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from cyxla.numpy.rewriting.python_functions.assertions import is_assertion
-from cyxla.numpy.rewriting.python_functions.classes import SUBSTITUTES_IN_SCOPE
+from cyxla.numpy.rewriting.python_functions.classes import GETTERS, SUBSTITUTES_IN_SCOPE
 from cyxla.numpy.rewriting.python_functions.table import SUBSTITUTES
 from cyxla.numpy.rewriting.syntax.names import Names
 from cyxla.numpy.tracing.trace import is_internal
@@ -107,7 +107,7 @@ def is_called(value: Any, package: str) -> bool:
     """Return True if calls of a function by one of a package are made through `Hooks.call`."""
     if not callable(value):
         return False
-    if is_assertion(value):
+    if is_assertion(value) or isinstance(value, GETTERS) or any(value is kind for kind in GETTERS):
         return True
     try:
         if value in SUBSTITUTES or value in SUBSTITUTES_IN_SCOPE:

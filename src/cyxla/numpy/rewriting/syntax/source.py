@@ -6,6 +6,7 @@ import __future__
 import ast
 import inspect
 import linecache
+from collections.abc import Iterator
 from copy import deepcopy
 from functools import lru_cache, partial, reduce
 from itertools import pairwise
@@ -36,7 +37,7 @@ def definition_of(function: FunctionType) -> Definition | None:
     code = function.__code__
     flags = code.co_flags & FUTURE_FLAGS
     nodes = [n for n in map(partial(_with_private_names, code=code), _candidates(code)) if same_code(n, code, flags)]
-    return Definition(nodes[0], flags) if nodes else None
+    return Definition(_without_annotations(nodes[0]), flags) if nodes else None
 
 
 def _candidates(code: CodeType) -> list[Function]:
@@ -63,6 +64,29 @@ def _with_private_names(node: Function, code: CodeType) -> Function:
                 setattr(part, field, prefix + value)
         pending.extend(c for c in ast.iter_child_nodes(part) if not isinstance(c, ast.ClassDef))
     return node
+
+
+def _without_annotations(node: Function) -> Function:
+    """Make plain assignments of those with annotations, which functions never evaluate."""
+    for part in _parts_of_functions(node):
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(part, field, None)
+            if isinstance(block, list):
+                block[:] = [_plain_assignment(s) if isinstance(s, ast.AnnAssign) and s.value else s for s in block]
+    return node
+
+
+def _parts_of_functions(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a node and all inside it, except for classes, whose annotations are their fields."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.ClassDef):
+            yield from _parts_of_functions(child)
+
+
+def _plain_assignment(node: ast.AnnAssign) -> ast.Assign:
+    assert node.value is not None
+    return ast.copy_location(ast.Assign([node.target], node.value), node)
 
 
 def _parsed(code: CodeType) -> ast.Module | None:

@@ -328,8 +328,7 @@ class Transformer(ExpressionTransformer):
         return ast.Delete([self.visit(target)])
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        """Transform the value of an annotated assignment."""
-        node.value = node.value and self.visit(node.value)
+        """Transform an annotation; those with values were made plain assignments."""
         node.target = self.visit(node.target)
         return node
 

@@ -24,7 +24,7 @@ from cyxla.numpy.tracing.trace import Trace
 from cyxla.numpy.tracing.user_program.api_boundary import api_boundary
 from cyxla.numpy.tracing.user_program.needed_values import NeededValue, inputs_of
 from cyxla.numpy.tracing.user_program.texts import Field, TracedText
-from cyxla.numpy.tracing.user_program.user_frames import HOOKS, library_call, user_operation
+from cyxla.numpy.tracing.user_program.user_frames import HOOKS, library_call, mend_of_library, user_operation
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -359,7 +359,7 @@ class TracedArray:
         elif operation in _SPECIALISING_OPERATIONS:
             needed = NeededValue(inputs_of(self._op), is_index=operation == _USED_AS_INDEX)
         if library:
-            hint = f"{library} needs values: call it outside of the traced function, or in one by cyxla.custom_call"
+            hint = f"{library} needs values: {mend_of_library(library)}"
         where = _trace.user_line()
         error = TraceError(
             f"{self._describe()} cannot {operation}: it has no value while tracing", where=where, hint=hint,
@@ -619,7 +619,8 @@ def as_traced(value: Any, dtype: Any = None) -> TracedArray:
 def as_strong(value: Any, dtype: Any = None) -> Any:
     """Convert to a traced array that is not weakly typed, as ``np.asarray`` does."""
     result = as_traced(value, dtype)
-    return TracedArray(value_of(result)) if result.weak else result
+    is_weak = isinstance(result, TracedArray) and result.weak  # a list of arrays of sizes known at run time is none
+    return TracedArray(value_of(result)) if is_weak else result
 
 
 _PYTHON_TYPES = (bool, int, float, complex)

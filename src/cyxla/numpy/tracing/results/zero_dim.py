@@ -22,7 +22,8 @@ class Rank0(IntEnum):
 ARRAY_RESULTS: Final = frozenset((
     "apply_along_axis", "array", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray",
     "block", "broadcast_arrays", "broadcast_to", "copy", "cov", "empty_like", "expand_dims", "fft.fftn", "fft.ifftn",
-    "full", "full_like", "i0", "isin", "linalg.tensordot", "linalg.tensorsolve", "ones_like", "pad", "piecewise",
+    "full", "full_like", "i0", "isin", "lib.stride_tricks.as_strided", "linalg.tensordot", "linalg.tensorsolve",
+    "ones_like", "pad", "piecewise",
     "require", "roll", "select", "tensordot", "tile", "where", "zeros_like",
 ))
 #: Functions that return an array, or a scalar for a scalar.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.numpy.tracing.results.zero_dim import Rank0
+
+_NUMBERS: Final = (int, float, complex)
 
 
 def class_of(value: Any) -> type:
@@ -32,8 +34,10 @@ def is_number(value: Any) -> bool:
 
 
 def lacks_attribute(value: Any, name: str) -> bool:
-    """Return True if a traced number has no attribute of a name where nothing is traced."""
-    return is_number(value) and not hasattr(class_of(value), name)
+    """Return True if a traced number or array has no attribute of a name where nothing is traced."""
+    if is_number(value):
+        return not hasattr(class_of(value), name)
+    return not hasattr(np.ndarray, name) and any(hasattr(kind, name) for kind in _NUMBERS)
 
 
 def missing_attribute(value: Any, name: str) -> AttributeError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dis
 import sys
 from collections.abc import Iterator
-from types import FrameType, TracebackType
+from types import FrameType, FunctionType, TracebackType
 
 from cyxla import config
 from cyxla.errors import InternalError, OpError
@@ -18,6 +18,7 @@ _PACKAGE_PATHS = (PACKAGE, "pyx/cyxla")
 _RAISE_FOR_USER = ("__getattr__",)  # functions of this package whose AttributeError is meant for the user
 
 
+_AS_IN_NUMPY = tuple(f"scipy.linalg.{n}" for n in ("det", "eigh", "eigvalsh", "inv", "norm", "pinv", "solve", "svd"))
 _OPERATIONS = {  # by the opcode names of each supported version of Python
     "BINARY_SUBSCR": "look up", "BINARY_SLICE": "look up", "BINARY_OP []": "look up", "STORE_SUBSCR": "store",
     "STORE_SLICE": "store",
@@ -82,11 +83,23 @@ def _traces(trace: TracebackType | None) -> Iterator[TracebackType]:
 
 def _library_name(frame: FrameType) -> str:
     """Return the public name of a function of SciPy; an empty text for private functions and for other code."""
-    module = frame.f_globals.get("__name__", "")
-    if module.partition(".")[0] != "scipy" or frame.f_code.co_name.startswith(("_", "<")):
+    module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
+    if module.partition(".")[0] != "scipy" or name.startswith(("_", "<")):
         return ""
+    if "<locals>" in frame.f_code.co_qualname:  # a decorator's
+        decorated = next((v for v in frame.f_locals.values() if isinstance(v, FunctionType)), None)
+        if decorated is None or not decorated.__module__.startswith("scipy."):
+            return ""
+        module, name = decorated.__module__, decorated.__name__
     public = ".".join(part for part in module.split(".") if not part.startswith("_"))
-    return f"{public}.{frame.f_code.co_name}"
+    return f"{public}.{name}"
+
+
+def mend_of_library(name: str) -> str:
+    """Return the mend for a call of a function of SciPy that no program makes."""
+    function = name.rpartition(".")[2]
+    mend = "call it outside of the traced function, or in one by cyxla.custom_call"
+    return f"use np.linalg.{function}, or {mend}" if name == f"scipy.linalg.{function}" in _AS_IN_NUMPY else mend
 
 
 def is_augmented_assignment() -> bool:

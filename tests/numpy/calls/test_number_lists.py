@@ -68,7 +68,7 @@ def appended(xs):
 
 
 def products_of_neighbours(xs):
-    return [a * b for a, b in zip(xs, xs[1:])]
+    return [a * b for a, b in zip(xs, xs[1:])]  # noqa: B905, RUF007
 
 
 def searched(xs):
@@ -84,7 +84,7 @@ def in_order(xs):
 
 
 def joined(xs):
-    return xs + xs[:2], xs * 2, [xs[0]] + xs
+    return xs + xs[:2], xs * 2, [xs[0]] + xs  # noqa: RUF005
 
 
 def classes(xs):
@@ -103,13 +103,10 @@ def numbers(kind, count):
     return [kind((7 * k) % 11) for k in range(count)]
 
 
-def as_text(value):
-    return repr(value)
-
-
 def assert_same(found, expected):
     if isinstance(expected, (tuple, list)):
-        assert type(found) is type(expected) and len(found) == len(expected)
+        assert type(found) is type(expected)
+        assert len(found) == len(expected)
         for pair in zip(found, expected, strict=True):
             assert_same(*pair)
     else:
@@ -159,7 +156,7 @@ def test_a_list_that_grows_between_calls():
 def test_classes_of_numbers(kind, count):
     @cyxla.jit
     def first_and_array(xs):
-        return xs[0], np.array(xs), [x for x in xs][-1]
+        return xs[0], np.array(xs), [x for x in xs][-1]  # noqa: C416
 
     values = [kind(k % 3) for k in range(count)]
     assert repr(first_and_array(values)) == repr(first_and_array.function(values))
@@ -212,10 +209,13 @@ def test_changed_and_returned_lists(function, recwarn):
     for count in (40, 41, 42, 43, 5, 6, 7, 8):
         given, expected = [0.5 * k for k in range(count)], [0.5 * k for k in range(count)]
         result, wanted = jitted(given), function(expected)
-        assert result == wanted and given == expected
+        assert result == wanted
+        assert given == expected
         assert (result is given) is (wanted is expected)
         if isinstance(result, tuple):
-            assert result[0] is not given and result[1] is not given and result[2][0] is given
+            assert result[0] is not given
+            assert result[1] is not given
+            assert result[2][0] is given
 
 
 def test_parts_of_containers():

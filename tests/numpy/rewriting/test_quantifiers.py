@@ -26,7 +26,7 @@ def above(xs):
 
 
 def close(xs, ys):
-    return all(abs(x - y) < 1e-3 for x, y in zip(xs, ys))
+    return all(abs(x - y) < 1e-3 for x, y in zip(xs, ys, strict=False))
 
 
 def nested(rows):
@@ -99,7 +99,7 @@ APPLIED = {
     "math": lambda rows: [sum(map(math.sqrt, rows[0])), *map(math.floor, rows[0])],
     "reduce": lambda rows: functools.reduce(max, rows[0]),
     "accumulate": lambda rows: list(itertools.accumulate(rows[0], max)),
-    "starmap": lambda rows: list(itertools.starmap(math.hypot, zip(rows[0], rows[1]))),
+    "starmap": lambda rows: list(map(math.hypot, rows[0], rows[1])),
     "classes": lambda rows: [*map(int, rows[0]), *map(float, rows[0]), *map(bool, rows[0])],
     "len": lambda rows: [*map(len, rows), bool(rows[0]), bool(rows)],
     "numpy": lambda rows: list(map(np.sqrt, rows[0])),

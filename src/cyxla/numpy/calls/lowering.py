@@ -379,6 +379,8 @@ def _run(
             result = call()
         if raised:  # an error that the function has caught, with consequences of its own
             raise raised[0]
+        if trace.program.written_lists:
+            raise TraceError("a loop in a branch writes elements of a list", hint="use an array")
         if trace.program.window_sizes and outside is not None:
             needed = NeededValue(frozenset(trace.program.window_sizes), is_index=True)
             raise TraceError("slices in a loop have a length that is not known while tracing", needed=needed)

@@ -146,6 +146,8 @@ class Program:
         Whether lists of known numbers are made while tracing, however long they are.
     made_traced : bool
         Whether the program makes numbers that would otherwise be known.
+    written_lists : list
+        Lists of which loops that are being recorded write elements, before their numbers are in arrays.
     """
 
     checks: list[Check] = field(default_factory=list)
@@ -169,6 +171,7 @@ class Program:
     exact_classes: bool = False
     keeps_known: bool = False
     made_traced: bool = False
+    written_lists: list[Any] = field(default_factory=list)
 
     @contextlib.contextmanager
     def bounds_mode(self, bounds: str) -> Iterator[None]:

@@ -71,17 +71,19 @@ def _traced_first(source: Source, element: Callable[[Any], Any], first: Any) -> 
     """
     program, objects, part = require_current().program, PythonState(), Part("element")
     program.made_traced = True
-    raised, made = len(program.raised), None
+    raised, made, lists = len(program.raised), None, len(program.written_lists)
     try:
         number = traced(part.parameter(INDEX), int)
         value = with_traced_numbers(element(source.element(number)))
-        if not objects.is_changed() and not part.log.arrays and _are_alike(first, value):
+        is_changed = objects.is_changed() or part.log.arrays or len(program.written_lists) > lists
+        if not is_changed and _are_alike(first, value):
             made = value
     except Exception as error:
         if getattr(error, "ends_trace", False) or isinstance(error, (MemoryError, RecursionError)):
             raise
         del program.raised[raised:]
     finally:
+        del program.written_lists[lists:]
         part.close()
         objects.restore()
     adopted = None if made is None else _adopted(first, made)
@@ -239,16 +241,18 @@ def _probe(test: Callable[[Any], Any], number: int | None) -> tuple[bool, bool]:
         Number; None for one that is traced.
     """
     program, objects, part = require_current().program, PythonState(), Part("test")
-    raised = len(program.raised)
+    raised, lists = len(program.raised), len(program.written_lists)
     try:
         tested = condition(test(traced(part.parameter(INDEX), int) if number is None else number))
-        return is_traced(tested), objects.is_changed() or bool(part.log.arrays)
+        has_changes = objects.is_changed() or bool(part.log.arrays) or len(program.written_lists) > lists
+        return is_traced(tested), has_changes
     except Exception as error:
         if getattr(error, "ends_trace", False) or isinstance(error, (MemoryError, RecursionError)):
             raise
         del program.raised[raised:]
         return False, False
     finally:
+        del program.written_lists[lists:]
         part.close()
         objects.restore()
 

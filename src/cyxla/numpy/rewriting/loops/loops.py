@@ -68,6 +68,8 @@ class Loop(ABC):
         self._snapshot: PythonState | None = None
         self._appends = Appends()
         self._arrays_before: list[tuple[TracedArray, XlaOp]] = []
+        self._stored: Callable[[], tuple[Any, ...]] = tuple
+        self._lists_before = 0
 
     # -- calls of rewritten functions
 
@@ -78,8 +80,9 @@ class Loop(ABC):
         self._state = state
         if not self._wants_pass():
             return state
+        self._lists_before = len(require_current().program.written_lists)
         if self.entry is None:
-            self.entry = state
+            self.entry, self._stored = state, stored
             self._snapshot = PythonState(_values(stored))
             self.plan.add_written(_outer_arrays(_values(stored)))
         self._passes += 1
@@ -174,9 +177,11 @@ class Loop(ABC):
             raise Unsuitable("its body changes a list, a dict, an object or a value from outside")
         self._appends.check(self._arrays_before, state)
         new = self._appends.take_new()
-        if new:
+        lists = self._written_lists(recording)
+        if new or lists:
             self._retry(recording)
             self.plan.add_written([array for stacks in new for array in stacks.make()])
+            self._store(lists)
         elif recording.finish(state):
             self._emit(recording)
         elif self._passes >= MOST_PASSES:
@@ -184,8 +189,25 @@ class Loop(ABC):
         else:
             self._retry(recording)
 
+    def _written_lists(self, recording: Recording) -> list[StackedList]:
+        """Return the lists from outside of which the pass has written elements, if they are of the enclosing trace."""
+        written = require_current().program.written_lists[self._lists_before :]
+        own = {id(v): v for v in written if v.owner is recording.part.trace.parent}
+        return [] if self._is_short(recording) else [*own.values()]
+
+    def _is_short(self, recording: Recording) -> bool:
+        """Return True if Python runs the iterations rather than a loop of the program."""
+        return False
+
+    def _store(self, lists: Sequence[StackedList]) -> None:
+        """Put the numbers of lists into arrays, which iterations write."""
+        if lists:
+            self.plan.add_written([array for values in lists for array in values.store()])
+            self._snapshot = PythonState(_values(self._stored))
+
     def _retry(self, recording: Recording) -> None:
         self._appends.guard(False)
+        del require_current().program.written_lists[self._lists_before :]
         recording.part.close()
         self.recording = None
         self._restore()
@@ -241,7 +263,8 @@ def _outer_arrays(found: tuple[Any, ...]) -> list[TracedArray]:
     for v in found:
         if isinstance(v, KnownArray) and v.base is not None:
             v.become_traced()
-    roots = [v.root for v in found if isinstance(v, TracedArray) and (v.ndim or v.rank0.name == "ARRAY")]
+    stored = [a for v in found if isinstance(v, StackedList) and v.storage is not None for a in v.storage.arrays]
+    roots = [v.root for v in (*found, *stored) if isinstance(v, TracedArray) and (v.ndim or v.rank0.name == "ARRAY")]
     return [r for r in {id(r): r for r in roots}.values() if r.writeable and _is_visible(r)]
 
 
@@ -425,6 +448,7 @@ class ForLoop(Loop):
         self._appends.guard(False)
         if self._is_short(recording):
             self.recording = None
+            del require_current().program.written_lists[self._lists_before :]
             self._restore()
             self._unroll("")
             return

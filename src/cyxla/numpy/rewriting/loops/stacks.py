@@ -10,8 +10,9 @@ import numpy as np
 
 from cyxla.errors import TraceError
 from cyxla.numpy.rewriting.loops.plans import Unsuitable, is_shared_array
+from cyxla.numpy.tracing.arrays.number_storage import leaf_of
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, size_array
-from cyxla.numpy.tracing.arrays.stacked_list import RUN_TIME, Elements, StackedList, leaf_of, structure_of
+from cyxla.numpy.tracing.arrays.stacked_list import RUN_TIME, Elements, StackedList, structure_of
 from cyxla.numpy.tracing.arrays.traced_array import Doubt, TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.containers import Tree, flatten
 from cyxla.numpy.tracing.results.zero_dim import Rank0

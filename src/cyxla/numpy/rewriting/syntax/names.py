@@ -104,6 +104,14 @@ def appends_of(loop: ast.For) -> dict[str, list[ast.stmt]]:
     return found
 
 
+def written_elements(loop: ast.For | ast.While) -> set[str]:
+    """Return the names of lists or arrays of which a loop writes single elements."""
+    stored = [n for n in ast.walk(loop) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)]
+    return {
+        n.value.id for n in stored if isinstance(n.value, ast.Name) and not isinstance(n.slice, (ast.Slice, ast.Tuple))
+    }
+
+
 def root_of(node: ast.expr) -> ast.expr:
     """Return the expression whose attributes and items an expression reads: `a` for ``a.b[0].c``."""
     while isinstance(node, (ast.Attribute, ast.Subscript)):

@@ -21,6 +21,7 @@ from cyxla.numpy.rewriting.syntax.names import (
     outer_names,
     parameter_names,
     rebound_names,
+    written_elements,
     written_root,
 )
 from cyxla.numpy.rewriting.syntax.scopes import NameOrigins, Origin
@@ -44,6 +45,7 @@ class Transformer(ExpressionTransformer):
         self._is_generator = False
         self._kept: set[str] = set()  # names that a branch or loop hands over
         self._grown: Names = frozenset()  # lists that loops append to
+        self._written: Names = frozenset()  # lists or arrays of which loops write elements
         self._appends: dict[ast.stmt, list[str]] = {}  # drivers of the loops that append, from the outermost
         self._always: set[ast.stmt] = set()  # appends of each iteration of the innermost loop
 
@@ -66,6 +68,10 @@ class Transformer(ExpressionTransformer):
         self._grown = frozenset(
             n for s in body for loop in ast.walk(s) if isinstance(loop, ast.For) for n in appends_of(loop)
             if n not in self._outer and self.scope.origin(n) is Origin.OWN
+        )  # fmt: skip
+        self._written = frozenset(
+            n for s in body for loop in ast.walk(s) if isinstance(loop, (ast.For, ast.While))
+            for n in written_elements(loop) if n not in self._outer and self.scope.origin(n) is Origin.OWN
         )  # fmt: skip
         statements = self._block(body)
         declarations = [s for s in statements if isinstance(s, (ast.Global, ast.Nonlocal))]
@@ -343,14 +349,14 @@ class Transformer(ExpressionTransformer):
         return build.located(self._assignment(node), node)
 
     def _grown_lists(self, targets: Sequence[ast.expr], value: ast.expr) -> ast.expr:
-        """Return the value of an assignment, with its new lists to which loops append."""
+        """Return the value of an assignment, with its new lists that loops append to or write elements of."""
         if isinstance(value, ast.Tuple):
             for target in targets:
                 if _has_as_many(target, value):
                     value.elts = [
                         self._grown_lists([t], v) for t, v in zip(target.elts, value.elts, strict=True)
                     ]  # fmt: skip
-        elif _is_new_list(value) and any(isinstance(t, ast.Name) and t.id in self._grown for t in targets):
+        elif _is_list_of(value, {t.id for t in targets if isinstance(t, ast.Name)}, self._grown, self._written):
             return cast(ast.expr, build.located_expr(build.hook("new_list", value), value))
         return value
 
@@ -439,6 +445,24 @@ def _names_in_pattern(pattern: ast.pattern) -> list[ast.expr]:
         n.value for n in ast.walk(pattern) if isinstance(n, ast.MatchValue) and isinstance(n.value, ast.Attribute)
     ]
     return [*values, *[n.cls for n in ast.walk(pattern) if isinstance(n, ast.MatchClass)]]
+
+
+def _is_list_of(value: ast.expr, targets: set[str], grown: Names, written: Names) -> bool:
+    """Return True for a new list to which loops append by one of its names, or of which they write elements."""
+    if _is_new_list(value):
+        return bool(targets & (grown | written))
+    return bool(targets & written) and (_is_repetition(value) or _is_hook(value, "comprehension"))
+
+
+def _is_repetition(node: ast.expr) -> bool:
+    """Return True for a list times a number."""
+    is_product = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
+    return is_product and (isinstance(node.left, ast.List) or isinstance(node.right, ast.List))  # type: ignore[attr-defined]
+
+
+def _is_hook(node: ast.expr, name: str) -> bool:
+    """Return True for a call of one of `Hooks`."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == name
 
 
 def _is_new_list(node: ast.expr) -> bool:

@@ -8,10 +8,11 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from cyxla.errors import TraceError
+from cyxla.numpy.tracing.arrays.number_storage import Leaf, NumberClass, NumberStorage, leaf_of, make_storage
 from cyxla.numpy.tracing.arrays.traced_array import Doubt, LazyList, TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.containers import LEAF, LIST, Kind, Tree, complete_lists, flatten, register_kind
 from cyxla.numpy.tracing.results.zero_dim import Rank0
-from cyxla.numpy.tracing.trace import require_current, resumed, user_line
+from cyxla.numpy.tracing.trace import current, require_current, resumed, user_line
 
 _np: Any = np  # its functions dispatch to this package
 _PYTHON_CLASSES = (int, float, complex)
@@ -19,27 +20,8 @@ _PYTHON_CLASSES = (int, float, complex)
 
 Doubts: TypeAlias = Sequence["tuple[Doubt, Doubt] | None"]
 RUN_TIME: Final = -1  # length of a list that is known at run time
+_TRACED_WRITE: Final = "an element of a list is written at a traced index"
 MOST_MADE: Final = 1000  # numbers of an argument that are values of their own
-
-
-class Leaf(NamedTuple):
-    """Class of a number among the elements of a list; of arrays it says nothing.
-
-    Attributes
-    ----------
-    weak : type or None
-        Python's class, if it is one of Python's numbers.
-    rank0 : Rank0
-        Class of a number.
-    """
-
-    weak: type | None
-    rank0: Rank0
-
-    @property
-    def is_python(self) -> bool:
-        """True for a number of Python."""
-        return self.weak is not None or self.rank0 is Rank0.PYTHON
 
 
 class Elements(NamedTuple):
@@ -93,6 +75,8 @@ class StackedList(LazyList):
         Elements that `materialize` has made.
     is_argument : bool
         True for an argument, and what is made of it without its elements.
+    storage : NumberStorage or None
+        Array whose elements are written in the place of those of the list.
     """
 
     def __init__(self, stacks: Sequence[TracedArray] | None, elements: Elements, doubts: Doubts = ()) -> None:
@@ -103,6 +87,10 @@ class StackedList(LazyList):
         self.is_guarded = False
         self.made: list[Any] | None = None
         self.is_argument = False
+        self.storage: NumberStorage | None = None
+        self.owner = current()
+        self._kept_storage: NumberStorage | None = None
+        self._stored: list[NumberClass] = []  # by a loop that is being recorded
         self._source: list[Any] = []
 
     @staticmethod
@@ -146,6 +134,8 @@ class StackedList(LazyList):
     def element(self, number: Any, stacks: Sequence[Any] | None = None) -> Any:
         """Return an element of arrays that stand for the list; those of the list by default."""
         made = self.elements.build(self.stacks if stacks is None else stacks, number)  # type: ignore[arg-type]
+        if self.storage is not None and isinstance(made, TracedArray):
+            made.doubt = self.storage.doubt_of(number)
         if any(self.doubts):
             for leaf, doubts in zip(flatten(made)[0], self.doubts, strict=True):
                 if doubts is not None and isinstance(leaf, TracedArray):
@@ -155,6 +145,10 @@ class StackedList(LazyList):
     def parts(self) -> list[Any]:
         """Return the arrays, as parts of a result; those of doubtful numbers tell so."""
         assert self.stacks is not None
+        if self.storage is not None:
+            made = TracedArray(value_of(self.storage.array))
+            made.doubt = self.storage.doubt()
+            return [made]
         if not any(self.doubts):
             return self.stacks
         return [_doubtful(s, d) for s, d in zip(self.stacks, self.doubts, strict=True)]
@@ -187,6 +181,11 @@ class StackedList(LazyList):
                 f"a list {kind} is used otherwise than by np.array, len, sum, sorted, a loop, an index or a slice",
                 where=user_line(), hint="use an array: np.array(values)",
             )  # fmt: skip
+        if self.storage is not None:
+            elements = [self.element(k) for k in range(self.elements.length)]
+            self.stacks = self.storage = None
+            list.extend(self, elements)
+            return
         stacks, self.stacks = self.stacks, None
         self._source = stacks
         with resumed(stacks[0].owner):
@@ -208,7 +207,71 @@ class StackedList(LazyList):
     @property
     def is_never_made(self) -> bool:
         """True for a list whose elements cannot be made one by one, or are too many for that."""
-        return self.is_sized or (self.is_argument and self.stacks is not None and self.elements.length > MOST_MADE)
+        is_long = self.is_argument or self.storage is not None
+        return self.is_sized or (is_long and self.stacks is not None and self.elements.length > MOST_MADE)
+
+    # -- writes of elements
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if self.is_guarded or not self._is_index(key):
+            self.materialize()
+            complete_lists([value])
+            list.__setitem__(self, key, value)
+        elif self.storage is not None:
+            self.storage.write(key, value)
+        else:
+            self._learn(value)
+            if self.owner is current():  # no loop is recorded
+                self.store()
+                self[key] = value
+            else:
+                require_current().program.written_lists.append(self)
+
+    def _is_index(self, key: Any) -> bool:
+        """Return True for an index at which an array is written in the place of the list."""
+        return _is_traced_index(key) or (self.storage is not None and type(key) is int)
+
+    def _learn(self, value: Any) -> None:
+        found = NumberClass.of(value)
+        if found is None or self.is_sized or require_current().program.keeps_known:
+            raise TraceError(
+                "an element of a list is written at a traced index", where=user_line(), hint="use an array"
+            )
+        self._stored.append(found)
+
+    def store(self) -> list[TracedArray]:
+        """Put the numbers into an array in the current trace, for those that are written; return the arrays."""
+        stored, self._stored = self._stored, []
+        leaf = None
+        numbers: Any = list(list.__iter__(self))
+        if self.stacks is not None:
+            if self.as_numbers() is None and not self._is_vector():
+                raise TraceError(_TRACED_WRITE, where=user_line())
+            numbers, leaf = self.stacks[0], self.elements.leaves[0]
+        self.storage = self._kept_storage = make_storage(numbers, leaf, stored)
+        require_current().program.made_traced = True
+        list.__delitem__(self, slice(None))
+        self.stacks = [self.storage.array]
+        self.elements = Elements(self.storage.array.shape[0], LEAF, (self.storage.leaf,))
+        self.doubts = ()
+        return self.storage.arrays
+
+    def resume(self, contents: Sequence[Any]) -> None:
+        """Hold what the list held before; see `contents`."""
+        kept = self._kept_storage
+        is_stored = kept is not None and len(contents) > 0 and contents[0] is kept.array
+        self.storage = kept if is_stored else None
+        if self.storage is not None:
+            elements: Sequence[Any] = ()
+            self.stacks = [self.storage.array]
+        elif self._source and _are_same(contents, self._source):
+            elements, self.stacks = self.made or (), None if self.made is not None else self._source
+        else:
+            elements, self.stacks = contents, None
+        list.__setitem__(self, slice(None), elements)
+
+    def _is_vector(self) -> bool:
+        return self.stacks is not None and self.elements.tree == LEAF and self.stacks[0].ndim == 1
 
     @property
     def length(self) -> Any:
@@ -229,6 +292,11 @@ class StackedList(LazyList):
 
     def as_array(self) -> TracedArray:
         """Return what ``np.array`` makes of the list."""
+        if self.storage is not None and self.storage.others is not None:  # NumPy's dtype may be another one
+            trace = require_current()
+            trace.leave_if(
+                value_of(_np.all(self.storage.others)), lambda _: TypeError("a list has no number of a class")
+            )
         if self.is_sized:
             return self._as_sized_array()  # type: ignore[no-any-return]
         if self.stacks is not None and len(self.stacks) == 1 and _is_box(self.elements.tree):
@@ -273,12 +341,25 @@ class StackedList(LazyList):
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice) and self.stacks is not None and self._is_joinable():
-            made = self.with_stacks([s[key] for s in self.stacks])
+            made = self.with_stacks([s[key].copy() for s in self.stacks])
             return [] if made.elements.length == 0 else made
         if self.is_never_made and type(key) is int and not self.is_guarded:
             return self._element(key)
+        if _is_traced_index(key) and not self.is_guarded:
+            found = self.element(key) if self.stacks is not None else self._looked_up(key)
+            if found is not None:
+                return found
         self.materialize()
         return list.__getitem__(self, key)
+
+    def _looked_up(self, key: Any) -> Any:
+        """Return the element at a traced index of numbers of one class; None for other elements."""
+        elements = list(list.__iter__(self))
+        kinds = {None if c is None else c.kind for c in map(NumberClass.of, elements)}
+        if len(kinds) != 1 or None in kinds:
+            return None
+        ((leaf, _),) = kinds  # type: ignore[misc]
+        return TracedArray(value_of(as_traced(elements)[key]), leaf.weak, rank0=leaf.rank0)
 
     def _element(self, number: int) -> Any:
         assert self.stacks is not None
@@ -352,6 +433,10 @@ def _doubtful(stack: Any, doubts: tuple[Doubt, Doubt] | None) -> Any:
     return made if isinstance(stack, TracedArray) else stack.like(made)
 
 
+def _is_traced_index(key: Any) -> bool:
+    return isinstance(key, TracedArray) and key.known is None and key.ndim == 0 and key.dtype.kind in "iu"
+
+
 def is_any_number(value: Any) -> bool:
     """Return True for a number that may be traced."""
     return type(value) in (bool, int, float, complex) or (isinstance(value, TracedArray) and value.ndim == 0)
@@ -376,7 +461,7 @@ def _materializing(name: str) -> Callable[..., Any]:
 
 for _name in (
     "__contains__", "__delitem__", "__eq__", "__ge__", "__gt__", "__iadd__", "__imul__",
-    "__iter__", "__le__", "__lt__", "__ne__", "__repr__", "__reversed__", "__setitem__",
+    "__iter__", "__le__", "__lt__", "__ne__", "__repr__", "__reversed__",
     "append", "clear", "extend", "index", "insert", "pop", "remove", "reverse", "sort",
 ):  # fmt: skip
     setattr(StackedList, _name, _materializing(_name))
@@ -400,11 +485,6 @@ STACKED = Kind(
     lambda v: v.parts(), lambda v: v.elements, lambda v: [f"[{k}]" for k in range(len(v.stacks))], _build
 )  # fmt: skip
 register_kind(StackedList, lambda v: LIST if v.stacks is None else STACKED)
-
-
-def leaf_of(value: TracedArray) -> Leaf:
-    """Return the class of a leaf."""
-    return Leaf(value.weak, value.rank0 if value.weak is None else Rank0.PYTHON)
 
 
 def structure_of(value: Any) -> tuple[list[TracedArray], Tree] | None:

@@ -1,0 +1,194 @@
+"""Lists of numbers whose elements loops write: their numbers are in an array, which is written in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cyxla.errors import TraceError
+from cyxla.numpy.tracing.arrays.traced_array import Doubt, TracedArray, as_traced, cast, value_of
+from cyxla.numpy.tracing.results.promotion import Dtype
+from cyxla.numpy.tracing.results.zero_dim import Rank0
+from cyxla.numpy.tracing.trace import require_current, user_line
+
+_np: Any = np  # its functions dispatch to this package
+_NUMBERS = (bool, int, float, complex)
+_WIDTH = {kind: k for k, kind in enumerate("biufc")}  # from bools to complex numbers
+_SEVERAL = "numbers of several classes are stored in a list"
+
+
+class Leaf(NamedTuple):
+    """Class of a number among the elements of a list; of arrays it says nothing.
+
+    Attributes
+    ----------
+    weak : type or None
+        Python's class, if it is one of Python's numbers.
+    rank0 : Rank0
+        Class of a number.
+    """
+
+    weak: type | None
+    rank0: Rank0
+
+    @property
+    def is_python(self) -> bool:
+        """True for a number of Python."""
+        return self.weak is not None or self.rank0 is Rank0.PYTHON
+
+
+def leaf_of(value: TracedArray) -> Leaf:
+    """Return the class of a leaf."""
+    return Leaf(value.weak, value.rank0 if value.weak is None else Rank0.PYTHON)
+
+
+class NumberClass(NamedTuple):
+    """Class and dtype of numbers, and whether they are values that are known or of another class in some runs."""
+
+    leaf: Leaf
+    dtype: Dtype
+    is_known: bool = False
+    is_doubtful: bool = False
+
+    @staticmethod
+    def of(value: Any) -> NumberClass | None:
+        """Return the class of a number; None for other values."""
+        if isinstance(value, TracedArray):
+            is_number = value.ndim == 0 and value.rank0 is not Rank0.ARRAY and value.dtype.kind in "biufc"
+            return (
+                NumberClass(leaf_of(value), value.dtype, value.known is not None, value.doubt is not None)
+                if is_number
+                else None
+            )
+        if type(value) not in _NUMBERS and not (isinstance(value, np.generic) and value.dtype.kind in "biufc"):
+            return None
+        if type(value) is int and not -(2**63) <= value < 2**63:
+            return None
+        return NumberClass.of(as_traced(value))._replace(is_known=True)  # type: ignore[union-attr]
+
+    @property
+    def kind(self) -> tuple[Leaf, Dtype]:
+        """Class and dtype alone."""
+        return self.leaf, self.dtype
+
+
+class NumberStorage:
+    """Array with the numbers of a list.
+
+    Parameters
+    ----------
+    array : TracedArray
+        Numbers.
+    leaf : Leaf
+        Class of the numbers.
+    others : TracedArray, optional
+        Whether each number has another class, of which it is the exact value.
+    """
+
+    def __init__(self, array: TracedArray, leaf: Leaf, others: TracedArray | None) -> None:
+        self.array, self.leaf, self.others = array, leaf, others
+
+    @property
+    def arrays(self) -> list[TracedArray]:
+        """Arrays that writes change."""
+        return [self.array] if self.others is None else [self.array, self.others]
+
+    def write(self, key: Any, value: Any) -> None:
+        """Store a number.
+
+        Raises
+        ------
+        TraceError
+            It is of a class that the storage was not made for.
+        """
+        found = NumberClass.of(value)
+        is_same = found is not None and found.kind == (self.leaf, self.array.dtype)
+        if not is_same and (self.others is None or not _is_exact(value, found, self.array.dtype)):
+            raise TraceError(_SEVERAL, where=user_line())
+        number = as_traced(value)
+        self.array[key] = cast(number, self.array.dtype)
+        if self.others is not None:
+            doubt = number.doubt
+            self.others[key] = (not is_same) if doubt is None else TracedArray(require_current().capture(doubt.test))
+
+    def doubt_of(self, key: Any) -> Doubt | None:
+        """Return in which runs the number at an index has another class."""
+        return None if self.others is None else Doubt(value_of(self.others[key]), is_numpy=True)
+
+    def doubt(self) -> Doubt | None:
+        """Return in which runs any number has another class."""
+        return None if self.others is None else Doubt(value_of(_np.any(self.others)), is_numpy=True)
+
+
+def make_storage(
+    numbers: Sequence[Any] | TracedArray, leaf: Leaf | None, stored: Sequence[NumberClass]
+) -> NumberStorage:
+    """Make the array of a list to which a loop stores numbers.
+
+    Parameters
+    ----------
+    numbers : sequence or TracedArray
+        Elements of the list, or the array that stands for them.
+    leaf : Leaf or None
+        Class of the elements, if they are an array.
+    stored : sequence of NumberClass
+        Classes of the numbers that are stored.
+
+    Raises
+    ------
+    TraceError
+        The numbers have no common array.
+    """
+    present = _kinds(numbers, leaf)
+    traced_kinds = {c.kind for c in stored if not c.is_known}
+    if len(traced_kinds) > 1:
+        raise TraceError(_SEVERAL, where=user_line())
+    kinds = [*traced_kinds] or sorted({*present, *[c.kind for c in stored]}, key=lambda kind: _WIDTH[kind[1].kind])
+    target = kinds[-1]
+    has_others = any(kind != target for kind in present) or any(c.is_doubtful or c.kind != target for c in stored)
+    others = _own(as_traced(np.array([kind != target for kind in present]))) if has_others else None
+    return NumberStorage(_converted(numbers, target[1]), target[0], others)
+
+
+def _kinds(numbers: Sequence[Any] | TracedArray, leaf: Leaf | None) -> list[tuple[Leaf, Dtype]]:
+    """Return the class and the dtype of each number."""
+    if isinstance(numbers, TracedArray):
+        assert leaf is not None
+        return [(leaf, numbers.dtype)] * len(numbers)
+    classes = [NumberClass.of(v) for v in numbers]
+    if not classes or None in classes:
+        raise TraceError("a list of other values than numbers is written in a loop", where=user_line())
+    return [c.kind for c in classes if c is not None]
+
+
+def _own(array: TracedArray) -> TracedArray:
+    """Return a new array with the elements of another one."""
+    return TracedArray(value_of(array), rank0=Rank0.ARRAY)
+
+
+def _converted(numbers: Sequence[Any] | TracedArray, dtype: Dtype) -> TracedArray:
+    """Return a new array of numbers that are exact in a dtype."""
+    if isinstance(numbers, TracedArray):
+        if not np.can_cast(numbers.dtype, dtype, "safe") or (numbers.dtype.kind in "iu" and dtype.kind in "fc"):
+            raise TraceError(_SEVERAL, where=user_line())
+        return _own(cast(numbers, dtype))
+    if not all(_is_exact(v, NumberClass.of(v), dtype) for v in numbers):
+        raise TraceError(_SEVERAL, where=user_line())
+    return _own(cast(as_traced(list(numbers)), dtype))
+
+
+def _is_exact(value: Any, found: NumberClass | None, dtype: Dtype) -> bool:
+    """Return True if a number has the same value in a dtype."""
+    if found is None:
+        return False
+    if found.dtype == dtype:
+        return True
+    if isinstance(value, TracedArray):
+        if value.known is None:
+            return found.dtype.kind not in "iu" and np.can_cast(found.dtype, dtype, "safe")
+        value = value.known[()]
+    if isinstance(value, complex) and dtype.kind != "c":
+        return False
+    return bool(dtype.type(value) == value) and not (dtype.kind in "biu" and isinstance(value, (float, np.floating)))

@@ -1,0 +1,233 @@
+"""Lists of numbers of which loops write elements: `out = [0.0] * n`, `out[i] = x`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cyxla
+
+N = 50
+X = np.random.default_rng(0).standard_normal(N)
+NUMBERS = [float(x) for x in X]
+INTEGERS = [(7 * k) % 13 for k in range(N)]
+
+
+def all_written(xs):
+    out = [0.0] * len(xs)
+    for i in range(len(xs)):
+        out[i] = xs[i] * 2
+    return out
+
+
+def all_written_over_integers(xs):
+    out = [0] * len(xs)
+    for i in range(len(xs)):
+        out[i] = xs[i] * 2.5
+    return out
+
+
+def some_written(xs):
+    out = [0.0] * len(xs)
+    for i in range(len(xs)):
+        if xs[i] > 0.5:
+            out[i] = -xs[i]
+    return out
+
+
+def some_written_over_integers(xs):
+    out = [0] * len(xs)
+    for i, x in enumerate(xs):
+        if x > 0.5:
+            out[i] = x * 1.5
+    return out, np.array(out), sum(out)
+
+
+def none_written_over_integers(xs):
+    out = [0] * len(xs)
+    for i, x in enumerate(xs):
+        if x > 1e9:
+            out[i] = x * 1.5
+    return np.array(out), out[3]
+
+
+def sums(xs):
+    out = [0.0] * (len(xs) + 1)
+    for i in range(len(xs)):
+        out[i + 1] = out[i] + xs[i]
+    return out, out[-1], out[1:3], len(out)
+
+
+def fibonacci(xs):
+    out = [0, 1] + [0] * len(xs)
+    for i in range(2, len(out)):
+        out[i] = (out[i - 1] + out[i - 2]) % 1000
+    return out
+
+
+def counted(xs):
+    counts = [0 for _ in range(5)]
+    for x in xs:
+        counts[int(abs(x)) % 5] += 1
+    return counts, max(counts), sorted(counts)
+
+
+def bubble_sort(xs):
+    for i in range(len(xs)):
+        for j in range(len(xs) - 1 - i):
+            if xs[j] > xs[j + 1]:
+                xs[j], xs[j + 1] = xs[j + 1], xs[j]
+
+
+def insertion_sort(xs):
+    for i in range(1, len(xs)):
+        key, j = xs[i], i - 1
+        while j >= 0 and xs[j] > key:
+            xs[j + 1] = xs[j]
+            j -= 1
+        xs[j + 1] = key
+    return xs
+
+
+def sieve(xs):
+    is_prime = [True] * len(xs)
+    for i in range(2, len(xs)):
+        if is_prime[i]:
+            for j in range(2 * i, len(xs), i):
+                is_prime[j] = False
+    return is_prime, [i for i in range(2, len(xs)) if is_prime[i]]
+
+
+def two_names(xs):
+    first = [0.0] * len(xs)
+    second = first
+    for i in range(len(xs)):
+        second[i] = xs[i] + first[i - 1]
+    return first, second is first
+
+
+def copies(xs):
+    out = [0.0] * len(xs)
+    for i in range(len(xs)):
+        out[i] = xs[i]
+    before, part = out.copy(), out[:5]
+    for i in range(len(xs)):
+        out[i] += 1.0
+    return before, part, out
+
+
+def used_and_changed(xs):
+    out = [0.0] * len(xs)
+    for i in range(len(xs)):
+        out[i] = xs[i]
+    out.append(3.0)
+    out[0] = -1.0
+    del out[2]
+    return out, out.pop()
+
+
+def in_while(xs):
+    out, i = [0.0] * len(xs), 0
+    while i < len(xs) and xs[i] < 2:
+        out[i] = xs[i] ** 2
+        i += 1
+    return out, i
+
+
+def numbers_of_the_other_class(xs):
+    out = [1.0] * len(xs)
+    for i in range(len(xs)):
+        out[i] = xs[i] * 0.5
+        if xs[i] > 1:
+            out[i] = 0
+    return out
+
+
+def doubtful(xs):
+    out = [1.0] * len(xs)
+    for i in range(len(xs)):
+        out[i] = max(xs[i], 0)
+    return out
+
+
+def in_branch(xs):
+    out = [0.0] * len(xs)
+    if xs[0] > -1e9:
+        for i in range(len(xs)):
+            out[i] = xs[i]
+    return out
+
+
+def known_sizes(xs):
+    sizes = [1] * 3
+    for i in range(3):
+        sizes[i] = i + 1
+    return np.zeros(sizes).shape, np.zeros(sizes[2]).size
+
+
+FUNCTIONS = [
+    all_written, all_written_over_integers, some_written, some_written_over_integers, none_written_over_integers, sums,
+    fibonacci, counted, bubble_sort, insertion_sort, sieve, two_names, copies, used_and_changed, in_while,
+    numbers_of_the_other_class, doubtful, in_branch, known_sizes,
+]  # fmt: skip
+ARGUMENTS = {"floats": NUMBERS, "integers": INTEGERS, "array": X, "integer array": np.array(INTEGERS)}
+
+
+def assert_same(found, expected):
+    assert type(found) is type(expected)
+    if isinstance(expected, (tuple, list)):
+        assert len(found) == len(expected)
+        for pair in zip(found, expected, strict=True):
+            assert_same(*pair)
+    elif expected is not None:
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+@pytest.mark.filterwarnings("ignore::cyxla.errors.FallbackWarning", "ignore::cyxla.errors.LongTraceWarning")
+@pytest.mark.parametrize("kind", ARGUMENTS)
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_lists_written_by_loops(function, kind):
+    compiled = cyxla.jit(function, fallback="numpy")
+    for scale in (1, 3):
+        given, expected = [ARGUMENTS[kind].copy() for _ in range(2)]
+        given = given * scale if isinstance(given, np.ndarray) else [v * scale for v in given]
+        expected = expected * scale if isinstance(expected, np.ndarray) else [v * scale for v in expected]
+        assert_same(compiled(given), function(expected))
+        assert_same(given, expected)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [all_written, all_written_over_integers, sums, counted, bubble_sort, insertion_sort, in_while],
+    ids=lambda f: f.__name__,
+)
+def test_they_are_loops_of_the_program(function):
+    compiled = cyxla.jit(function, fallback="error")
+    compiled(list(NUMBERS))
+    entry = next(iter(compiled.programs.entries.values()))
+    opcodes = {i.opcode for c in entry.lowered.module.post_order() for i in c.instructions}
+    assert "while" in opcodes
+
+
+def test_indices_out_of_range():
+    @cyxla.jit
+    def shifted(xs):
+        out = [0.0] * len(xs)
+        for i in range(len(xs)):
+            out[i + 1] = xs[i]
+        return out
+
+    with pytest.raises(IndexError):
+        shifted(NUMBERS)
+
+
+def rows_of_arrays(xs):
+    out = [None] * len(xs)
+    for i in range(len(xs)):
+        out[i] = np.array([xs[i], 1.0])
+    return out
+
+
+def test_other_values_are_no_numbers():
+    compiled = cyxla.jit(rows_of_arrays, fallback="numpy")
+    np.testing.assert_array_equal(compiled(X[:20]), rows_of_arrays(X[:20]))

@@ -37,7 +37,8 @@ from cyxla.numpy.tracing.user_program.texts import TracedText
 
 if TYPE_CHECKING:
     from cyxla.numpy.rewriting.branches import TracedBranch
-    from cyxla.numpy.rewriting.loops.loops import ForLoop, WhileLoop
+    from cyxla.numpy.rewriting.loops.for_loops import ForLoop
+    from cyxla.numpy.rewriting.loops.while_loops import WhileLoop
 
 _np: Any = np  # its functions dispatch to this package
 
@@ -125,7 +126,7 @@ class Hooks:
     @staticmethod
     def loop(iterable: Any, is_held: bool, *facts: Sequence[str]) -> ForLoop:
         """Begin a `for`, over a value that something else may hold."""
-        from cyxla.numpy.rewriting.loops.loops import ForLoop
+        from cyxla.numpy.rewriting.loops.for_loops import ForLoop
         from cyxla.numpy.rewriting.loops.plans import Variables
 
         return ForLoop(iterable, Variables.of(*facts), is_held=is_held)
@@ -133,8 +134,8 @@ class Hooks:
     @staticmethod
     def while_loop(*facts: Sequence[str]) -> WhileLoop:
         """Begin a `while`."""
-        from cyxla.numpy.rewriting.loops.loops import WhileLoop
         from cyxla.numpy.rewriting.loops.plans import Variables
+        from cyxla.numpy.rewriting.loops.while_loops import WhileLoop
 
         return WhileLoop(Variables.of(*facts))
 

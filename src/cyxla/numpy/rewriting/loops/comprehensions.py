@@ -11,11 +11,12 @@ import numpy as np
 
 from cyxla.errors import TraceError
 from cyxla.numpy.rewriting.branches import TracedBranch
+from cyxla.numpy.rewriting.loops.for_loops import ForLoop
 from cyxla.numpy.rewriting.loops.iterables import Source, source_of, use_up
-from cyxla.numpy.rewriting.loops.loops import MOST_UNROLLED, ForLoop
 from cyxla.numpy.rewriting.loops.plans import Variables
 from cyxla.numpy.rewriting.loops.recordings import INDEX
 from cyxla.numpy.rewriting.loops.stacks import Stacks, with_traced_numbers
+from cyxla.numpy.rewriting.loops.unrolling import MOST_UNROLLED
 from cyxla.numpy.rewriting.parts.parts import Part
 from cyxla.numpy.rewriting.parts.python_state import PythonState
 from cyxla.numpy.rewriting.python_functions.choices import condition, truth

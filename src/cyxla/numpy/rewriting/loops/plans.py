@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from cyxla.numpy.rewriting.parts.parts import Leaves
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.numpy.tracing.results.promotion import Kind
 from cyxla.numpy.tracing.results.zero_dim import Rank0
+from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 from cyxla.records import dataclass
 
 
@@ -43,6 +44,10 @@ class Variables(NamedTuple):
         """Make the facts from names."""
         groups = [frozenset(k for k, n in enumerate(names) if n in group) for group in (carried, kept, rebound, exits)]
         return Variables(names, *groups)
+
+    def is_local(self, k: int) -> bool:
+        """Return True for a variable of the user, which may be unbound."""
+        return not self.names[k].startswith(HOOKS)
 
 
 class Learned(NamedTuple):
@@ -145,6 +150,13 @@ class Unsuitable(Exception):  # noqa: N818
     reason : str
         Reason.
     """
+
+
+def peel_or_fail(can_peel: bool, reason: str) -> NoReturn:
+    """Decide to run an iteration before the loop if that can be, or that no loop can be made, for a reason."""
+    if can_peel:
+        raise Peel
+    raise Unsuitable(reason)
 
 
 def is_shared_array(value: Any) -> bool:

@@ -12,6 +12,8 @@ from cyxla.numpy.tracing.trace import Trace, current, plain_run, user_line, warn
 WARN_ABOVE = 200  # instructions that one line makes in an unrolled loop
 MOST = 8000  # instructions of an unrolled loop
 SAMPLE = 8  # iterations of an unrolled loop before the number of its instructions is estimated
+MOST_UNROLLED = 16  # iterations of a loop whose body is small
+MOST_UNROLLED_SIZE = 160  # instructions of a loop that is unrolled rather than kept a loop
 ITERATIONS_OF_A_PASS = 50  # that take as long as a pass over the body of a loop of the program
 ITERATIONS_OF_A_BRANCH = 25
 MOST_ITERATIONS = 20_000  # of all loops that Python runs while tracing

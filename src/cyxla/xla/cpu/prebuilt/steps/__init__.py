@@ -1,0 +1,1 @@
+"""Steps of the recipe of a program, by the kind of operation."""

@@ -182,8 +182,8 @@ NAMED = {
     "another name": (lambda x: ranf(3) + x, ""),
     "default": (lambda x, draw=np.random.rand: draw(3) + x, ""),
     "shuffle": (shuffled, ""),
-    "map": (lambda x: sum(map(rand, [3, 3])) + x, "are drawn while it is traced"),
-    "map of Python's": (lambda x: sum(map(random.uniform, [1, 2], [3, 3])) + x, "are drawn while it is traced"),
+    "map": (lambda x: sum(map(rand, [3, 3])) + x, ""),
+    "map of Python's": (lambda x: sum(map(random.uniform, [1, 2], [3, 3])) + x, ""),
 }
 
 

@@ -183,7 +183,7 @@ NAMED = {
     "default": (lambda x, draw=np.random.rand: draw(3) + x, ""),
     "shuffle": (shuffled, ""),
     "map": (lambda x: sum(map(rand, [3, 3])) + x, ""),
-    "map of Python's": (lambda x: sum(map(random.uniform, [1, 2], [3, 3])) + x, ""),
+    "map of Python's": (lambda x: sum(map(random.uniform, [1, 2], [3, 3])) + x, "gives another result in each call"),
 }
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import cyxla
+from programs import language_model
 
 N = 1_000_000
 RNG = np.random.default_rng(0)
@@ -89,3 +90,18 @@ def test_time_follows_the_size_in_a_loop(claim):
     for i in (500, 5_000):
         ratio = paired(lambda: compiled(a, 50_000, 50), lambda i=i: compiled(a, i, 50))
         claim(f"rows of 50,000 against {i}: times as long", ratio, at_least=0.3 * 50_000 / i)
+
+
+def test_generation_of_text(claim):
+    """A list of tokens that grows: 12, then 200 tokens, the first time and again."""
+    weights = language_model.random_weights()
+    model = cyxla.jit(language_model.logits)
+    seconds = []
+    for _ in range(2):
+        started = perf_counter()
+        found = language_model.generate(model, range(12), 200, weights)
+        seconds.append(perf_counter() - started)
+    assert found[:20] == language_model.generate(language_model.logits, range(12), 20, weights)
+    claim("200 tokens: programs", model.cache_info().misses, at_most=3)
+    claim("200 tokens: first time, above the second", seconds[0] - seconds[1], "s")
+    claim("200 tokens: the second time", seconds[1], "s")

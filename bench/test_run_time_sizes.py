@@ -4,9 +4,9 @@ from time import perf_counter
 
 import numpy as np
 import pytest
+from programs import language_model
 
 import cyxla
-from programs import language_model
 
 N = 1_000_000
 RNG = np.random.default_rng(0)

@@ -51,6 +51,14 @@ def none_written_over_integers(xs):
     return np.array(out), out[3]
 
 
+def reduced(xs):
+    out = [0] * len(xs)
+    for i, x in enumerate(xs):
+        if x > 1e9:
+            out[i] = x * 1.5
+    return sum(out), max(out), min(out)
+
+
 def sums(xs):
     out = [0.0] * (len(xs) + 1)
     for i in range(len(xs)):
@@ -166,7 +174,7 @@ def known_sizes(xs):
 
 
 FUNCTIONS = [
-    all_written, all_written_over_integers, some_written, some_written_over_integers, none_written_over_integers, sums,
+    all_written, all_written_over_integers, some_written, some_written_over_integers, none_written_over_integers, reduced, sums,
     fibonacci, counted, bubble_sort, insertion_sort, sieve, two_names, copies, used_and_changed, in_while,
     numbers_of_the_other_class, doubtful, in_branch, known_sizes,
 ]  # fmt: skip

@@ -28,6 +28,7 @@ from cyxla.numpy.rewriting.python_functions.texts import METHODS, formatted, joi
 from cyxla.numpy.rewriting.syntax.jumps import VALUE
 from cyxla.numpy.rewriting.syntax.scopes import is_generic, is_user_function
 from cyxla.numpy.state.scope import Scope
+from cyxla.numpy.tracing.arrays.number_table import NumberTable
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList, is_any_number
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced, value_of
 from cyxla.numpy.tracing.hooks import hooks as tracing_hooks
@@ -293,6 +294,20 @@ class Hooks:
         from cyxla.numpy.rewriting.loops.comprehensions import comprehension
 
         return comprehension(iterable, element if count is None else _unpacking(element, count))
+
+    @staticmethod
+    def rows(iterable: Any, element: Callable[..., Any], count: int | None = None) -> list[Any]:
+        """Return the list of `comprehension` as a table whose elements loops write; known numbers stay known."""
+        program = None if current() is None else require_current().program
+        keeps_known = program is None or program.keeps_known
+        try:
+            if program is not None:
+                program.keeps_known = True
+            values = Hooks.comprehension(iterable, element, count)
+        finally:
+            if program is not None:
+                program.keeps_known = keeps_known
+        return NumberTable.of(values)  # type: ignore[no-any-return]
 
     @staticmethod
     def quantified(stops_at: bool, iterable: Any, element: Callable[..., Any], count: int | None = None) -> Any:

@@ -18,6 +18,7 @@ from cyxla.numpy.rewriting.loops.unrolling import ITERATIONS_OF_A_PASS, Unrollin
 from cyxla.numpy.rewriting.parts.python_state import PythonState
 from cyxla.numpy.rewriting.parts.sharing import SharedArrayError
 from cyxla.numpy.tracing.arrays.known_array import KnownArray
+from cyxla.numpy.tracing.arrays.number_storage import StoredList
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.numpy.tracing.trace import PlainRunError, current, require_current
@@ -171,7 +172,7 @@ class Loop(ABC):
         else:
             self._retry(recording)
 
-    def _written_lists(self, recording: Recording) -> list[StackedList]:
+    def _written_lists(self, recording: Recording) -> list[StoredList]:
         """Return the lists from outside of which the pass has written elements, if they are of the enclosing trace."""
         written = require_current().program.written_lists[self._lists_before :]
         own = {id(v): v for v in written if v.owner is recording.part.trace.parent}
@@ -181,7 +182,7 @@ class Loop(ABC):
         """Return True if Python runs the iterations rather than a loop of the program."""
         return False
 
-    def _store(self, lists: Sequence[StackedList]) -> None:
+    def _store(self, lists: Sequence[StoredList]) -> None:
         """Put the numbers of lists into arrays, which iterations write."""
         if lists:
             self.plan.add_written([array for values in lists for array in values.store()])
@@ -245,7 +246,7 @@ def _outer_arrays(found: tuple[Any, ...]) -> list[TracedArray]:
     for v in found:
         if isinstance(v, KnownArray) and v.base is not None:
             v.become_traced()
-    stored = [a for v in found if isinstance(v, StackedList) and v.storage is not None for a in v.storage.arrays]
+    stored = [a for v in found if isinstance(v, StoredList) and v.storage is not None for a in v.storage.arrays]
     roots = [v.root for v in (*found, *stored) if isinstance(v, TracedArray) and (v.ndim or v.rank0.name == "ARRAY")]
     return [r for r in {id(r): r for r in roots}.values() if r.writeable and _is_visible(r)]
 

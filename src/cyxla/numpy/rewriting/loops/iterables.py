@@ -14,6 +14,7 @@ import numpy as np
 from cyxla.errors import TraceError
 from cyxla.numpy.indexing.ranges import declare_range, range_of
 from cyxla.numpy.tracing.arrays.known_array import KnownArray
+from cyxla.numpy.tracing.arrays.number_table import NumberTable, TableRow
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, traced, value_of
@@ -429,7 +430,7 @@ def _is_source(value: Any) -> bool:
 
 _SOURCES = (
     range, TracedRange, Zipped, Enumerated, Indices, Combinations, Backwards, Repeated, TracedArray, SizedArray,
-    StackedList, np.ndarray,
+    StackedList, NumberTable, TableRow, np.ndarray,
 )  # fmt: skip
 
 
@@ -439,6 +440,8 @@ def source_of(value: Any) -> Source | None:
         return Source(len(value), lambda n: _affine(value.start, value.step, n), len(value))
     if isinstance(value, TracedRange):
         return Source(value.length, value.element, value.bound)
+    if isinstance(value, (NumberTable, TableRow)):
+        return Source(len(value), value.__getitem__, len(value))
     if isinstance(value, (TracedArray, np.ndarray)) and np.ndim(value):
         return _source_of_array(value)
     if isinstance(value, SizedArray):

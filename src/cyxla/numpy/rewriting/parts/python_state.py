@@ -34,8 +34,9 @@ from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
 from cyxla.numpy.state.outside import OutsideValues
 from cyxla.numpy.state.scope import outside_values
 from cyxla.numpy.tracing.arrays.known_array import KnownArray
+from cyxla.numpy.tracing.arrays.number_storage import StoredList
+from cyxla.numpy.tracing.arrays.number_table import NumberTable, TableRow
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
-from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray
 from cyxla.numpy.tracing.trace import PlainRunError, is_internal, plain_run, user_line
 from cyxla.numpy.tracing.user_program.user_frames import HOOKS
@@ -317,8 +318,10 @@ def _of_cell(cell: CellType) -> list[Any]:
 
 def contents_of(value: Any) -> Contents:
     """Return what a container, an object or a cell holds."""
-    if getattr(value, "storage", None) is not None and isinstance(value, StackedList):
+    if isinstance(value, NumberTable) or (isinstance(value, StoredList) and value.storage is not None):
         return value.contents()
+    if isinstance(value, TableRow):
+        return []
     if isinstance(value, LazyList) and not value.is_guarded and not getattr(value, "is_never_made", False):
         value.materialize()
     if isinstance(value, list):
@@ -357,7 +360,9 @@ def _set_attributes(value: Any, contents: dict[str, Any]) -> None:
 
 def fill(value: Any, contents: Any) -> None:
     """Make a container, an object or a cell hold something else."""
-    if isinstance(value, StackedList):
+    if isinstance(value, TableRow):
+        return
+    if isinstance(value, StoredList):
         value.resume(contents)
     elif isinstance(value, list):
         list.__setitem__(value, slice(0, list.__len__(value)), contents)

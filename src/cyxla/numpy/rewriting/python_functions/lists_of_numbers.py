@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from cyxla.numpy.array_methods.number_methods import to_python
+from cyxla.numpy.tracing.arrays.number_table import NumberTable, TableRow
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced
 from cyxla.numpy.tracing.trace import require_current
@@ -46,7 +47,8 @@ class IndexedSequence:
 
 def indexed(value: Any) -> Any:
     """Return a value that is about to be indexed by something that may be traced."""
-    return IndexedSequence(value) if isinstance(value, (list, tuple)) else value
+    is_sequence = isinstance(value, (list, tuple)) and not isinstance(value, (NumberTable, TableRow))
+    return IndexedSequence(value) if is_sequence else value
 
 
 def _table(values: Any) -> TracedArray | None:

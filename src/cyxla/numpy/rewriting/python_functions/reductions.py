@@ -89,8 +89,7 @@ def _extremum(original: Callable[..., Any], better: Callable[[Any, Any], Any]) -
             return getattr(_np, name)(_without_nan(args[0]))
         if len(args) == 1 and not kwargs and (vector := _whole(args[0])) is not args[0] and vector.dtype.kind in "iuf":
             best = _of_element(getattr(_np, name)(_without_nan(vector)), args[0])
-            if any(args[0].doubts):
-                best.doubt = args[0].doubts[0][0]
+            best.doubt = args[0].doubt_of_any
             return best
         values = list(args[0]) if len(args) == 1 else list(args)
         key = kwargs.get("key")
@@ -116,7 +115,7 @@ def _sum(values: Any, start: Any = 0) -> Any:
     if vector is not values and type(start) is int and not start and vector.dtype.kind in "ifc":
         total = _of_element(vector.sum(), values)
         if isinstance(total, TracedArray):
-            total.doubt = values.doubts_of_sum
+            total.doubt = values.doubt_of_sum
         return total
     return sum(values, start)
 

@@ -112,6 +112,13 @@ def written_elements(loop: ast.For | ast.While) -> set[str]:
     }
 
 
+def written_rows(loop: ast.For | ast.While) -> set[str]:
+    """Return the names of lists of lists of which a loop writes single elements, as in ``name[i][j] = x``."""
+    stored = [n.value for n in ast.walk(loop) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)]
+    rows = [n for n in stored if isinstance(n, ast.Subscript) and not isinstance(n.slice, (ast.Slice, ast.Tuple))]
+    return {n.value.id for n in rows if isinstance(n.value, ast.Name)}
+
+
 def root_of(node: ast.expr) -> ast.expr:
     """Return the expression whose attributes and items an expression reads: `a` for ``a.b[0].c``."""
     while isinstance(node, (ast.Attribute, ast.Subscript)):

@@ -23,6 +23,7 @@ from cyxla.numpy.rewriting.syntax.names import (
     rebound_names,
     written_elements,
     written_root,
+    written_rows,
 )
 from cyxla.numpy.rewriting.syntax.scopes import NameOrigins, Origin
 from cyxla.numpy.tracing.user_program.user_frames import HOOKS
@@ -46,6 +47,7 @@ class Transformer(ExpressionTransformer):
         self._kept: set[str] = set()  # names that a branch or loop hands over
         self._grown: Names = frozenset()  # lists that loops append to
         self._written: Names = frozenset()  # lists or arrays of which loops write elements
+        self._tables: Names = frozenset()  # lists of lists of which loops write elements
         self._appends: dict[ast.stmt, list[str]] = {}  # drivers of the loops that append, from the outermost
         self._always: set[ast.stmt] = set()  # appends of each iteration of the innermost loop
 
@@ -67,12 +69,11 @@ class Transformer(ExpressionTransformer):
         self._liveness = Liveness(body)
         self._grown = frozenset(
             n for s in body for loop in ast.walk(s) if isinstance(loop, ast.For) for n in appends_of(loop)
-            if n not in self._outer and self.scope.origin(n) is Origin.OWN
+            if self._is_own(n)
         )  # fmt: skip
-        self._written = frozenset(
-            n for s in body for loop in ast.walk(s) if isinstance(loop, (ast.For, ast.While))
-            for n in written_elements(loop) if n not in self._outer and self.scope.origin(n) is Origin.OWN
-        )  # fmt: skip
+        loops = [loop for s in body for loop in ast.walk(s) if isinstance(loop, (ast.For, ast.While))]
+        self._written = frozenset(n for loop in loops for n in written_elements(loop) if self._is_own(n))
+        self._tables = frozenset(n for loop in loops for n in written_rows(loop) if self._is_own(n))
         statements = self._block(body)
         declarations = [s for s in statements if isinstance(s, (ast.Global, ast.Nonlocal))]
         unbound = sorted(self._kept - parameter_names(node.args))
@@ -80,6 +81,9 @@ class Transformer(ExpressionTransformer):
         rest = [s for s in statements if s not in declarations]
         node.body = [*declarations, *build.located(first, node.body[0]), *rest]
         return True
+
+    def _is_own(self, name: str) -> bool:
+        return name not in self._outer and self.scope.origin(name) is Origin.OWN
 
     def lambda_(self, node: ast.Lambda) -> None:
         """Transform the body of a lambda in place."""
@@ -358,6 +362,10 @@ class Transformer(ExpressionTransformer):
                     ]  # fmt: skip
         elif _is_list_of(value, {t.id for t in targets if isinstance(t, ast.Name)}, self._grown, self._written):
             return cast(ast.expr, build.located_expr(build.hook("new_list", value), value))
+        elif any(isinstance(t, ast.Name) and t.id in self._tables for t in targets) and _is_hook(
+            value, "comprehension"
+        ):
+            cast(ast.Attribute, cast(ast.Call, value).func).attr = "rows"
         return value
 
     def _assignment(self, node: ast.Assign) -> list[ast.stmt]:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from cyxla.errors import TraceError
-from cyxla.numpy.tracing.arrays.traced_array import Doubt, TracedArray, as_traced, cast, value_of
+from cyxla.numpy.tracing.arrays.traced_array import Doubt, LazyList, TracedArray, as_traced, cast, value_of
 from cyxla.numpy.tracing.results.promotion import Dtype
 from cyxla.numpy.tracing.results.zero_dim import Rank0
-from cyxla.numpy.tracing.trace import require_current, user_line
+from cyxla.numpy.tracing.trace import current, require_current, user_line
 
 _np: Any = np  # its functions dispatch to this package
-_NUMBERS = (bool, int, float, complex)
+TRACED_WRITE = "an element of a list is written at a traced index"
 _WIDTH = {kind: k for k, kind in enumerate("biufc")}  # from bools to complex numbers
+_DTYPES_OF_PYTHON = (np.dtype(bool), np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.complex128))
+_MOST_EXACT = 1 << 53  # integers up to which are floats
 _SEVERAL = "numbers of several classes are stored in a list"
 
 
@@ -62,16 +65,25 @@ class NumberClass(NamedTuple):
                 if is_number
                 else None
             )
-        if type(value) not in _NUMBERS and not (isinstance(value, np.generic) and value.dtype.kind in "biufc"):
-            return None
+        if isinstance(value, np.generic):
+            is_number = value.dtype.kind in "biufc"
+            return NumberClass(Leaf(None, Rank0.SCALAR), value.dtype, is_known=True) if is_number else None
         if type(value) is int and not -(2**63) <= value < 2**63:
             return None
-        return NumberClass.of(as_traced(value))._replace(is_known=True)  # type: ignore[union-attr]
+        return _OF_PYTHON.get(type(value))
 
     @property
     def kind(self) -> tuple[Leaf, Dtype]:
         """Class and dtype alone."""
         return self.leaf, self.dtype
+
+
+_OF_PYTHON: dict[type, NumberClass] = {
+    bool: NumberClass(Leaf(None, Rank0.PYTHON), np.dtype(bool), is_known=True),
+    int: NumberClass(Leaf(int, Rank0.PYTHON), np.dtype(np.int64), is_known=True),
+    float: NumberClass(Leaf(float, Rank0.PYTHON), np.dtype(np.float64), is_known=True),
+    complex: NumberClass(Leaf(complex, Rank0.PYTHON), np.dtype(np.complex128), is_known=True),
+}
 
 
 class NumberStorage:
@@ -113,6 +125,31 @@ class NumberStorage:
             doubt = number.doubt
             self.others[key] = (not is_same) if doubt is None else TracedArray(require_current().capture(doubt.test))
 
+    def read(self, key: Any) -> TracedArray:
+        """Return the number at an index."""
+        number = TracedArray(value_of(self.array[key]), self.leaf.weak, rank0=self.leaf.rank0)
+        number.doubt = self.doubt_of(key)
+        return number
+
+    def as_result(self, key: Any = ...) -> TracedArray:
+        """Return the numbers, or some of them, as part of a result, which tells whether any has another class."""
+        made = TracedArray(value_of(self.array[key]))
+        if self.others is not None:
+            made.doubt = Doubt(value_of(_np.any(self.others[key])), is_numpy=True)
+        return made
+
+    def as_array(self, key: Any = ...) -> TracedArray:
+        """Return the numbers, or some of them, as ``np.array`` does, whose dtype is another one if all classes are."""
+        if self.others is not None:
+            is_other = value_of(_np.all(self.others[key]))
+            require_current().leave_if(is_other, lambda _: TypeError("all numbers of a list are of another class"))
+        return TracedArray(value_of(self.array[key]))
+
+    def reshaped(self, shape: tuple[int, ...]) -> NumberStorage:
+        """Return the storage of as many numbers in another shape."""
+        others = None if self.others is None else _own(self.others.reshape(shape))
+        return NumberStorage(_own(self.array.reshape(shape)), self.leaf, others)
+
     def doubt_of(self, key: Any) -> Doubt | None:
         """Return in which runs the number at an index has another class."""
         return None if self.others is None else Doubt(value_of(self.others[key]), is_numpy=True)
@@ -120,6 +157,71 @@ class NumberStorage:
     def doubt(self) -> Doubt | None:
         """Return in which runs any number has another class."""
         return None if self.others is None else Doubt(value_of(_np.any(self.others)), is_numpy=True)
+
+    def doubt_of_all(self) -> Doubt | None:
+        """Return in which runs all numbers have another class."""
+        return None if self.others is None else Doubt(value_of(_np.all(self.others)), is_numpy=True)
+
+
+class StoredList(LazyList):
+    """List whose numbers are put into an array when a loop writes elements of it.
+
+    Attributes
+    ----------
+    storage : NumberStorage or None
+        Array whose elements are written in the place of those of the list.
+    owner : Trace or None
+        Trace in which the list was made.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.storage: NumberStorage | None = None
+        self.owner = current()
+        self._kept_storage: NumberStorage | None = None
+        self._stored: list[NumberClass] = []  # by a loop that is being recorded
+
+    @abstractmethod
+    def store(self) -> list[TracedArray]:
+        """Put the numbers into an array in the current trace, for those that are written; return the arrays."""
+
+    @abstractmethod
+    def contents(self) -> list[Any]:
+        """Return objects that stay the same as long as the list does, whether its elements are made or not."""
+
+    @abstractmethod
+    def resume(self, contents: Sequence[Any]) -> None:
+        """Hold what the list held before; see `contents`."""
+
+    def learn(self, value: Any) -> None:
+        """Note the class of a number that is stored.
+
+        Raises
+        ------
+        TraceError
+            It is no number, or lists are to stay as they are.
+        """
+        found = NumberClass.of(value)
+        if found is None or require_current().program.keeps_known:
+            raise TraceError(TRACED_WRITE, where=user_line(), hint="use an array")
+        self._stored.append(found)
+
+    def take_stored(self) -> list[NumberClass]:
+        """Return the classes of the numbers that are stored, and forget them."""
+        stored, self._stored = self._stored, []
+        return stored
+
+    def keep(self, storage: NumberStorage) -> None:
+        """Use an array for the numbers."""
+        self.storage = self._kept_storage = storage
+        require_current().program.made_traced = True
+
+    def resume_storage(self, contents: Sequence[Any]) -> bool:
+        """Use the array that was used before, if that is what the list held; return True if so."""
+        kept = self._kept_storage
+        is_stored = kept is not None and len(contents) > 0 and contents[0] is kept.array
+        self.storage = kept if is_stored else None
+        return is_stored
 
 
 def make_storage(
@@ -148,6 +250,8 @@ def make_storage(
     kinds = [*traced_kinds] or sorted({*present, *[c.kind for c in stored]}, key=lambda kind: _WIDTH[kind[1].kind])
     target = kinds[-1]
     has_others = any(kind != target for kind in present) or any(c.is_doubtful or c.kind != target for c in stored)
+    if has_others and target[1] not in _DTYPES_OF_PYTHON:  # NumPy finds another dtype for both
+        raise TraceError(_SEVERAL, where=user_line())
     others = _own(as_traced(np.array([kind != target for kind in present]))) if has_others else None
     return NumberStorage(_converted(numbers, target[1]), target[0], others)
 
@@ -171,8 +275,11 @@ def _own(array: TracedArray) -> TracedArray:
 def _converted(numbers: Sequence[Any] | TracedArray, dtype: Dtype) -> TracedArray:
     """Return a new array of numbers that are exact in a dtype."""
     if isinstance(numbers, TracedArray):
-        if not np.can_cast(numbers.dtype, dtype, "safe") or (numbers.dtype.kind in "iu" and dtype.kind in "fc"):
+        if not np.can_cast(numbers.dtype, dtype, "safe"):
             raise TraceError(_SEVERAL, where=user_line())
+        if numbers.dtype.kind in "iu" and dtype.kind in "fc":
+            is_large = _np.any(_np.abs(numbers) > _MOST_EXACT)
+            require_current().leave_if(value_of(is_large), lambda _: OverflowError("an integer is large"))
         return _own(cast(numbers, dtype))
     if not all(_is_exact(v, NumberClass.of(v), dtype) for v in numbers):
         raise TraceError(_SEVERAL, where=user_line())

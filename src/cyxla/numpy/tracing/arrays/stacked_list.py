@@ -8,8 +8,15 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from cyxla.errors import TraceError
-from cyxla.numpy.tracing.arrays.number_storage import Leaf, NumberClass, NumberStorage, leaf_of, make_storage
-from cyxla.numpy.tracing.arrays.traced_array import Doubt, LazyList, TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.arrays.number_storage import (
+    TRACED_WRITE,
+    Leaf,
+    NumberClass,
+    StoredList,
+    leaf_of,
+    make_storage,
+)
+from cyxla.numpy.tracing.arrays.traced_array import Doubt, TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.containers import LEAF, LIST, Kind, Tree, complete_lists, flatten, register_kind
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import current, require_current, resumed, user_line
@@ -20,7 +27,6 @@ _PYTHON_CLASSES = (int, float, complex)
 
 Doubts: TypeAlias = Sequence["tuple[Doubt, Doubt] | None"]
 RUN_TIME: Final = -1  # length of a list that is known at run time
-_TRACED_WRITE: Final = "an element of a list is written at a traced index"
 MOST_MADE: Final = 1000  # numbers of an argument that are values of their own
 
 
@@ -55,7 +61,7 @@ def _slice(stack: Any, number: Any, leaf: Leaf) -> Any:
     return piece.item() if leaf.is_python else np.array(piece)
 
 
-class StackedList(LazyList):
+class StackedList(StoredList):
     """List of which each element has the same structure, shapes and dtypes.
 
     It becomes a usual list with the first use that arrays do not serve.
@@ -75,8 +81,6 @@ class StackedList(LazyList):
         Elements that `materialize` has made.
     is_argument : bool
         True for an argument, and what is made of it without its elements.
-    storage : NumberStorage or None
-        Array whose elements are written in the place of those of the list.
     """
 
     def __init__(self, stacks: Sequence[TracedArray] | None, elements: Elements, doubts: Doubts = ()) -> None:
@@ -87,10 +91,6 @@ class StackedList(LazyList):
         self.is_guarded = False
         self.made: list[Any] | None = None
         self.is_argument = False
-        self.storage: NumberStorage | None = None
-        self.owner = current()
-        self._kept_storage: NumberStorage | None = None
-        self._stored: list[NumberClass] = []  # by a loop that is being recorded
         self._source: list[Any] = []
 
     @staticmethod
@@ -146,17 +146,24 @@ class StackedList(LazyList):
         """Return the arrays, as parts of a result; those of doubtful numbers tell so."""
         assert self.stacks is not None
         if self.storage is not None:
-            made = TracedArray(value_of(self.storage.array))
-            made.doubt = self.storage.doubt()
-            return [made]
+            return [self.storage.as_result()]
         if not any(self.doubts):
             return self.stacks
         return [_doubtful(s, d) for s, d in zip(self.stacks, self.doubts, strict=True)]
 
     @property
-    def doubts_of_sum(self) -> Doubt | None:
+    def doubt_of_sum(self) -> Doubt | None:
         """Runs in which all numbers of a vector have another class, as their sum has then."""
+        if self.storage is not None:
+            return self.storage.doubt_of_all()
         return self.doubts[0][1] if self.doubts and self.doubts[0] is not None else None
+
+    @property
+    def doubt_of_any(self) -> Doubt | None:
+        """Runs in which any number of a vector has another class."""
+        if self.storage is not None:
+            return self.storage.doubt()
+        return self.doubts[0][0] if self.doubts and self.doubts[0] is not None else None
 
     def _are_alike(self, stacks: Sequence[TracedArray], elements: Elements) -> bool:
         assert self.stacks is not None
@@ -220,7 +227,7 @@ class StackedList(LazyList):
         elif self.storage is not None:
             self.storage.write(key, value)
         else:
-            self._learn(value)
+            self.learn(value)
             if self.owner is current():  # no loop is recorded
                 self.store()
                 self[key] = value
@@ -229,41 +236,35 @@ class StackedList(LazyList):
 
     def _is_index(self, key: Any) -> bool:
         """Return True for an index at which an array is written in the place of the list."""
-        return _is_traced_index(key) or (self.storage is not None and type(key) is int)
+        return is_traced_index(key) or (self.storage is not None and type(key) is int)
 
-    def _learn(self, value: Any) -> None:
-        found = NumberClass.of(value)
-        if found is None or self.is_sized or require_current().program.keeps_known:
-            raise TraceError(
-                "an element of a list is written at a traced index", where=user_line(), hint="use an array"
-            )
-        self._stored.append(found)
+    def learn(self, value: Any) -> None:
+        """Note the class of a number that is stored; see `StoredList`."""
+        if self.is_sized:
+            raise TraceError(TRACED_WRITE, where=user_line(), hint="use an array")
+        super().learn(value)
 
     def store(self) -> list[TracedArray]:
         """Put the numbers into an array in the current trace, for those that are written; return the arrays."""
-        stored, self._stored = self._stored, []
         leaf = None
         numbers: Any = list(list.__iter__(self))
         if self.stacks is not None:
             if self.as_numbers() is None and not self._is_vector():
-                raise TraceError(_TRACED_WRITE, where=user_line())
+                raise TraceError(TRACED_WRITE, where=user_line())
             numbers, leaf = self.stacks[0], self.elements.leaves[0]
-        self.storage = self._kept_storage = make_storage(numbers, leaf, stored)
-        require_current().program.made_traced = True
+        storage = make_storage(numbers, leaf, self.take_stored())
+        self.keep(storage)
         list.__delitem__(self, slice(None))
-        self.stacks = [self.storage.array]
-        self.elements = Elements(self.storage.array.shape[0], LEAF, (self.storage.leaf,))
+        self.stacks = [storage.array]
+        self.elements = Elements(storage.array.shape[0], LEAF, (storage.leaf,))
         self.doubts = ()
-        return self.storage.arrays
+        return storage.arrays
 
     def resume(self, contents: Sequence[Any]) -> None:
         """Hold what the list held before; see `contents`."""
-        kept = self._kept_storage
-        is_stored = kept is not None and len(contents) > 0 and contents[0] is kept.array
-        self.storage = kept if is_stored else None
-        if self.storage is not None:
+        if self.resume_storage(contents):
             elements: Sequence[Any] = ()
-            self.stacks = [self.storage.array]
+            self.stacks = list(contents)
         elif self._source and _are_same(contents, self._source):
             elements, self.stacks = self.made or (), None if self.made is not None else self._source
         else:
@@ -345,7 +346,7 @@ class StackedList(LazyList):
             return [] if made.elements.length == 0 else made
         if self.is_never_made and type(key) is int and not self.is_guarded:
             return self._element(key)
-        if _is_traced_index(key) and not self.is_guarded:
+        if is_traced_index(key) and not self.is_guarded:
             found = self.element(key) if self.stacks is not None else self._looked_up(key)
             if found is not None:
                 return found
@@ -433,7 +434,8 @@ def _doubtful(stack: Any, doubts: tuple[Doubt, Doubt] | None) -> Any:
     return made if isinstance(stack, TracedArray) else stack.like(made)
 
 
-def _is_traced_index(key: Any) -> bool:
+def is_traced_index(key: Any) -> bool:
+    """Return True for an index that is traced."""
     return isinstance(key, TracedArray) and key.known is None and key.ndim == 0 and key.dtype.kind in "iu"
 
 

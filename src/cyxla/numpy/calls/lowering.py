@@ -29,6 +29,7 @@ from cyxla.numpy.state.names import guard_names
 from cyxla.numpy.state.outside import OutsideValues, Path
 from cyxla.numpy.state.snapshot import watching
 from cyxla.numpy.tracing.arrays.memory_layout import dense
+from cyxla.numpy.tracing.arrays.number_table import NumberTable
 from cyxla.numpy.tracing.arrays.sized_array import SIZED, SizedArray, contains_sized, size_array
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
@@ -97,7 +98,7 @@ class Spec:
         if self.rank0 is not Rank0.ARRAY:
             return str(self.kind)
         if self.numbers is not None:
-            return f"list of {self.shape[0]} {self.numbers.__name__}"
+            return f"list of {' x '.join(map(str, self.shape))} {self.numbers.__name__}"
         order = "" if self.axes is None else f" order {','.join(map(str, self.axes))}"
         return f"{self.kind}[{','.join(map(str, self.shape))}]{order}"
 
@@ -592,6 +593,8 @@ def _as_list(argument: Any, leaf: Any) -> Any:
     """Return the list of numbers that is passed as an array, and other arguments as they are."""
     if not isinstance(leaf, Spec) or leaf.numbers is None:
         return argument
+    if len(leaf.shape) > 1:
+        return NumberTable.of_argument(argument, leaf.numbers)
     return StackedList.of_numbers(argument, leaf.numbers)
 
 

@@ -13,14 +13,22 @@ LENGTHS_BEFORE: Final = 2  # lengths of a short list for which its numbers are i
 _DTYPES: Final[dict[type, Any]] = {int: np.int64, float: np.float64, bool: np.bool_, complex: np.complex128}
 
 
+def class_of_numbers(values: list[Any]) -> type | None:
+    """Return the class of Python's numbers in a list, or in lists of one length in it; None if they have several."""
+    kinds = set(map(type, values))
+    if kinds == {list}:
+        kinds = {type(v) for row in values for v in row} if len(set(map(len, values))) == 1 else set()
+    kind = kinds.pop() if len(kinds) == 1 else None
+    return kind if kind in _DTYPES else None
+
+
 def number_array(values: list[Any]) -> np.ndarray[Any, Any] | None:
     """Return an array of Python's numbers of one class; None for other lists, and if an integer is too large."""
-    kinds = set(map(type, values))
-    dtype = _DTYPES.get(kinds.pop()) if len(kinds) == 1 else None
-    if dtype is None:
+    kind = class_of_numbers(values)
+    if kind is None:
         return None
     try:
-        return np.array(values, dtype)
+        return np.array(values, _DTYPES[kind])
     except OverflowError:
         return None
 
@@ -44,7 +52,8 @@ class NumberLists:
         """Return the array that a list is passed as; None if its numbers are passed one by one."""
         if name in self._separate or not values:
             return None
-        is_array = self.grows(name, values) or len(values) > MOST_SEPARATE or name in self._arrays
+        count = sum(map(len, values)) if type(values[0]) is list and type(values[-1]) is list else len(values)
+        is_array = self.grows(name, values) or count > MOST_SEPARATE or name in self._arrays
         return number_array(values) if is_array else None
 
     def join(self, names: set[str]) -> bool:

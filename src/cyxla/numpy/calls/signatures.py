@@ -15,7 +15,7 @@ from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, adapter_of
 from cyxla.numpy.calls.argument_binding import Binding
 from cyxla.numpy.calls.argument_changes import ArgumentContainers
 from cyxla.numpy.calls.lowering import MOST_STATIC, Spec
-from cyxla.numpy.calls.number_lists import NumberLists
+from cyxla.numpy.calls.number_lists import NumberLists, class_of_numbers
 from cyxla.numpy.calls.specs import array_of, array_spec, is_pair, spec
 from cyxla.numpy.tracing import containers
 from cyxla.numpy.tracing.containers import LEAF, Tree
@@ -231,7 +231,7 @@ class _Reader:
             if array is not None:
                 self._add_numbers(array, value, name)
                 return LEAF
-            if len(value) > 1 and {type(v) for v in value} <= _NUMBERS.keys():
+            if len(value) > 1 and class_of_numbers(value) is not None:
                 self.call.separate_lists.add(name)
         parts, key = kind.parts(value), kind.key(value)
         node = _NODES.get(kind)
@@ -248,9 +248,12 @@ class _Reader:
 
     def _add_numbers(self, array: np.ndarray[Any, Any], values: list[Any], name: str) -> None:
         """Add a list of numbers that is passed as an array."""
-        kind = type(values[0])
+        kind = class_of_numbers(values)
+        assert kind is not None
         slot = len(self.call.leaves)
-        if self.lists is not None and self.lists.grows(name, values):
+        if array.ndim > 1:
+            self.call.fast_path = False
+        elif self.lists is not None and self.lists.grows(name, values):
             self.call.growing.append(slot)
         self._add_input(array, Spec(array.shape, array.dtype, numbers=kind), name)
         self.nodes.append((Node.NUMBERS, len(values), slot, int(_NUMBERS[kind]), None))
@@ -345,7 +348,7 @@ class _Reader:
 
 def has_long_lists(call: Call) -> bool:
     """Return True if a list has more numbers than can be passed one by one."""
-    return any(len(call.leaves[k]) > MOST_NUMBERS for k in call.number_lists.values())
+    return any(call.leaves[k].size > MOST_NUMBERS for k in call.number_lists.values())
 
 
 def _too_many_numbers(name: str) -> TraceError:

@@ -10,6 +10,7 @@ from cyxla.numpy.tracing.arrays.number_storage import Leaf, NumberClass, StoredL
 from cyxla.numpy.tracing.arrays.stacked_list import STACKED, Elements, StackedList, is_traced_index
 from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.containers import LEAF, LIST, Tree, register_kind
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import current, require_current, user_line
 
 _USES = "np.array, len, a loop or an index"
@@ -34,6 +35,7 @@ class NumberTable(StoredList):
         self._stack: TracedArray | None = None  # the numbers, if a loop of the program has made them
         self._leaf: Leaf | None = None
         self.is_frozen = False  # if something else may hold rows
+        self.is_argument = False
 
     @staticmethod
     def of(value: Any) -> Any:
@@ -49,6 +51,22 @@ class NumberTable(StoredList):
             return value
         require_current().program.made_traced = True
         return NumberTable(value)
+
+    @staticmethod
+    def of_array(array: TracedArray, leaf: Leaf) -> NumberTable:
+        """Return the table of numbers in an array."""
+        table = NumberTable([[0]])
+        list.__delitem__(table, slice(None))
+        table.shape = array.shape[0], array.shape[1]
+        table._stack, table._leaf = array, leaf
+        return table
+
+    @staticmethod
+    def of_argument(array: TracedArray, kind: type) -> NumberTable:
+        """Return the list of lists among the arguments for which an array stands; it is only read."""
+        table = NumberTable.of_array(array, Leaf(None if kind is bool else kind, Rank0.PYTHON))
+        table.is_argument = True
+        return table
 
     @property
     def stacks(self) -> list[TracedArray] | None:  # type: ignore[override]
@@ -116,6 +134,8 @@ class NumberTable(StoredList):
 
     def write(self, row: Any, column: Any, value: Any) -> None:
         """Store a number."""
+        if self.is_argument:
+            raise TraceError("a list of lists among the arguments is written", where=user_line(), hint="use an array")
         if self.storage is not None:
             self.storage.write((row, column), value)
         elif self._stack is None and not is_traced_index(row) and not is_traced_index(column):
@@ -207,6 +227,8 @@ class TableRow(LazyList):
 
     def parts(self) -> list[Any]:
         """Return the array as a part of a result."""
+        if self.table.is_argument:
+            raise TraceError("a row of an argument is returned", where=user_line(), hint="return an array")
         if self.table.storage is not None:
             return [self.table.storage.as_result(self.number)]
         assert self.stacks is not None
@@ -296,11 +318,7 @@ def _table_of_array(value: StackedList) -> Any:
     stack = value.as_array() if (is_nested or is_list) and len(leaves) == 1 and not value.is_sized else None
     if stack is None or stack.ndim != 2 or 0 in stack.shape:
         return value
-    table = NumberTable([[0] * stack.shape[1]])
-    list.__delitem__(table, slice(None))
-    table.shape = stack.shape[0], stack.shape[1]
-    table._stack, table._leaf = stack, value.elements.leaves[0]
-    return table
+    return NumberTable.of_array(stack, value.elements.leaves[0])
 
 
 def _kind(value: Any) -> Any:

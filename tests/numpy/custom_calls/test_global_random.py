@@ -182,8 +182,10 @@ NAMED = {
     "another name": (lambda x: ranf(3) + x, ""),
     "default": (lambda x, draw=np.random.rand: draw(3) + x, ""),
     "shuffle": (shuffled, ""),
-    "map": (lambda x: sum(map(rand, [3, 3])) + x, "are drawn while it is traced"),
-    "map of Python's": (lambda x: sum(map(random.uniform, [1, 2], [3, 3])) + x, "are drawn while it is traced"),
+    "map": (lambda x: sum(map(rand, [3, 3])) + x, ""),
+    "map of Python's": (lambda x: sum(map(random.uniform, [1, 2], [3, 3])) + x, "gives another result in each call"),
+    "key": (lambda x: min([1, 1, 1], key=rand) + x, "are drawn while it is traced"),
+    "key of Python's": (lambda x: min([1, 2, 3], key=random.randrange) + x, "are drawn while it is traced"),
 }
 
 

@@ -177,6 +177,22 @@ def _of_object(name: str, change: Callable[[Scope], Callable[..., Any]]) -> Call
     return in_scope
 
 
+def _of_slot(name: str, access: Callable[[Scope], Callable[..., Any]]) -> Callable[[Scope], Callable[..., Any]]:
+    """Return the substitute for a method of the descriptors of slots, as in ``A.w.__set__(obj, value)``."""
+    original: Any = getattr(types.MemberDescriptorType, name)
+
+    def in_scope(scope: Scope) -> Callable[..., Any]:
+        def substitute(slot: types.MemberDescriptorType, obj: Any, *args: Any) -> Any:
+            if getattr(type(obj), slot.__name__, None) is slot:
+                return access(scope)(obj, slot.__name__, *args)
+            scope.require_inside(obj, f"{slot.__qualname__}.{name} is called for")  # a slot that its class hides
+            return original(slot, obj, *args)
+
+        return substitute
+
+    return in_scope
+
+
 def _refused(function: Callable[..., Any]) -> Callable[[Scope], Callable[..., Any]]:
     """Return the substitute for a function that reads and changes what nothing records."""
 
@@ -235,6 +251,11 @@ SUBSTITUTES_IN_SCOPE: dict[Any, Callable[[Scope], Callable[..., Any]]] = {
     object.__setattr__: _of_object("__setattr__", lambda scope: scope.write_attr),
     type.__setattr__: lambda scope: scope.write_attr,
     object.__delattr__: _of_object("__delattr__", lambda scope: scope.delete_attr),
+    types.MemberDescriptorType.__get__: _of_slot(
+        "__get__", lambda scope: lambda obj, name, owner=None: scope.read_attr(obj, name)
+    ),
+    types.MemberDescriptorType.__set__: _of_slot("__set__", lambda scope: scope.write_attr),
+    types.MemberDescriptorType.__delete__: _of_slot("__delete__", lambda scope: scope.delete_attr),
     copy.copy: _copying(copy.copy), copy.deepcopy: _copying(copy.deepcopy),
     **{function: _refused(function) for function in (eval, exec)},
     globals: _globals,

@@ -187,6 +187,7 @@ PLAIN = {
     "percent": lambda x: "%s" % ITEM, "format": lambda x: "{:!}".format(ITEM), "list": lambda x: str(ITEMS),  # noqa: UP031, UP032
     "copy": lambda x: copy.copy(ITEM).n * x, "deepcopy": lambda x: copy.deepcopy(ITEMS)[0].w * x,
     "globals": lambda x: [v for k, v in globals().items() if k == "ITEM"][0].w * x,  # noqa: RUF015
+    "locals": lambda x: sorted(locals()), "variables": lambda x: vars(), "names": lambda x: dir(),
     "hidden slot": lambda x: Slots.w.__set__(HIDING, x) or Slots.w.__get__(HIDING),
     "eval": lambda x: eval("ITEM.w") * x,
     "exec": lambda x: exec("ITEM.n += 1"),

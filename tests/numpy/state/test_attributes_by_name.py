@@ -1,5 +1,6 @@
 """Attributes of objects from outside that are read and written by functions, methods and annotated statements."""
 
+import contextlib
 import copy
 import functools
 import operator
@@ -57,6 +58,31 @@ class Derived(Item):
 
 def _put(item, value):
     item.w = value
+
+
+def _applied(function, value):
+    return list(map(function, [value]))[0]  # noqa: RUF015
+
+
+@contextlib.contextmanager
+def _changed(item, value):
+    item.w = value
+    yield item
+    item.n = 4.0
+
+
+class Changing:
+    @contextlib.contextmanager
+    def changed(self, value):
+        ITEM.w = value
+        yield ITEM.n
+
+
+def in_context(x):
+    with _changed(ITEM, x * 2) as item:
+        total = item.w.sum()
+    with Changing().changed(x * 3) as n:
+        return total * n + ITEM.n
 
 
 def _scaled(v):
@@ -139,6 +165,7 @@ def put_of_parameter(x, put=_put):
 
 
 WRITES = {
+    "context": in_context,
     "deleted and set": delete_and_set,
     "descriptor": lambda x: (Slots.w.__set__(SLOTS, x * 2), Slots.w.__get__(SLOTS))[1],
     "descriptor's class": lambda x: type(Slots.w).__set__(Slots.w, SLOTS, x * 2),
@@ -160,6 +187,8 @@ WRITES = {
     "slots": lambda x: SLOTS.__setattr__("w", x * 2),
 }  # fmt: skip
 READS = {
+    "function that maps": lambda x: _applied(Functions.scaled, x), "by name": lambda x: _applied(ITEM.times, x),
+    "mapped result": lambda x: list(map(getattr(ITEM, "times"), [x]))[0],  # noqa: B009, RUF015
     "descriptor": lambda x: Item.double.__get__(ITEM) * x, "getter": lambda x: next(map(Item.double.fget, [ITEM])) * x,
     "property of the class": lambda x: Item.double.__get__(None, Item).fget(ITEM) * x,
     "mapped method of Python": lambda x: next(map(ITEM.__getattribute__, ["w"])) * x,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import contextmanager
 from functools import partial
 from math import prod
 from types import BuiltinMethodType, FunctionType, MethodType, MethodWrapperType
@@ -26,7 +27,7 @@ from cyxla.numpy.rewriting.python_functions.lists_of_numbers import indexed
 from cyxla.numpy.rewriting.python_functions.table import SUBSTITUTES
 from cyxla.numpy.rewriting.python_functions.texts import METHODS, formatted, joined, percent
 from cyxla.numpy.rewriting.syntax.jumps import VALUE
-from cyxla.numpy.rewriting.syntax.scopes import is_generic, is_user_function
+from cyxla.numpy.rewriting.syntax.scopes import is_generic, is_user_function, makes_context
 from cyxla.numpy.state.scope import Scope
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList, is_any_number
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced, value_of
@@ -393,6 +394,10 @@ class Hooks:
         """Return the function to call in the place of one that is not of C."""
         if is_generic(function):
             return self._generic_function(function)
+        if isinstance(function, MethodType) and makes_context(function.__func__):
+            return MethodType(self.call(function.__func__), self._scope.read_attr(function, "__self__"))
+        if makes_context(function):
+            return contextmanager(self._rewrite(function.__wrapped__))
         if isinstance(function, MethodType) and is_user_function(function.__func__, self._package):
             count_call(current())
             return MethodType(self._rewrite(function.__func__), self._scope.read_attr(function, "__self__"))

@@ -22,7 +22,7 @@ _TAKING_ALL = (sum, max, min, list, tuple, sorted)
 _APPLYING: tuple[tuple[Any, int], ...] = (  # functions that call another one with elements, and its place
     (map, 0), (filter, 0), (functools.reduce, 0), (itertools.starmap, 0), (itertools.accumulate, 1),
 )  # fmt: skip
-_PLACES = (ast.Attribute, ast.Subscript)
+_PLACES = (ast.Attribute, ast.Subscript, ast.Call, ast.IfExp, ast.BoolOp)  # expressions whose value may be a function
 _TESTS_OF_PYTHON = ("isinstance", "issubclass", "callable", "hasattr")
 
 

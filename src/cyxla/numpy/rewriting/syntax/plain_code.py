@@ -14,10 +14,10 @@ from cyxla.numpy.rewriting.syntax.scopes import NameOrigins, Origin
 
 _LIBRARIES = ("numpy", "cyxla")
 #: Names of functions that call functions which they are given, and which need rewriting.
-_CALLING = frozenset(
-    "map filter iter reduce starmap accumulate apply_along_axis apply_over_axes fromfunction frompyfunc piecewise"
-    " vectorize".split()
-)
+_CALLING = frozenset({
+    "map", "filter", "iter", "reduce", "starmap", "accumulate", "apply_along_axis", "apply_over_axes", "fromfunction",
+    "frompyfunc", "piecewise", "vectorize",
+})  # fmt: skip
 _ARRAY_ATTRIBUTES = frozenset(dir(np.ndarray)) | {"at"}
 _FORMATS = frozenset("%{")
 #: Names in NumPy that a rewritten function reads otherwise.

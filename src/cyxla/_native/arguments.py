@@ -142,10 +142,10 @@ def require_values_alone(value: Any, what: str) -> None:
 
 
 def with_own_operators(value: Any, what: str) -> errors.DTypeError:
-    """Return the error for a masked array or matrix as an argument."""
+    """Return the error for an array of a subclass as an argument."""
     return errors.DTypeError(
-        f"{what} is a {type(value).__name__}, whose operators do not mean what an array's do",
-        hint="give an array: np.asarray(x), or x.filled(0) for masked arrays",
+        f"{what} is a {type(value).__name__}, a class with operators and results of its own",
+        hint="give an array: x.view(np.ndarray), or x.filled(0) for masked arrays",
     )
 
 

@@ -145,7 +145,7 @@ ARGUMENTS = {
     "scalar": np.float32(1.5), "int scalar": np.int8(3), "bool scalar": np.bool_(True), "bool": np.array([True, False]),
     "half": np.array([1.5], np.float16), "bfloat16": np.array([1.5, 2], ml_dtypes.bfloat16),
     "bfloat16 scalar": ml_dtypes.bfloat16(1.5), "complex": np.array([1 + 2j], np.complex64),
-    "long long": np.array([1, 2], np.longlong), "subclass": np.arange(3.0).view(type("Sub", (np.ndarray,), {})),
+    "long long": np.array([1, 2], np.longlong), "memmap": np.arange(3.0).view(np.memmap),
     "bytes": np.arange(3, dtype=np.uint8),
 }  # fmt: skip
 
@@ -161,6 +161,48 @@ def test_arrays(name, backend):
         assert_same(same, want if isinstance(x, np.ndarray) else want[()])
         assert same is x or type(x) is not np.ndarray  # an array that is returned is the caller's, as in NumPy
     assert f.cache_info().entries == 1
+
+
+class Shifted(np.ndarray):
+    """Subclass whose elements are others than those of its memory."""
+
+    def __getitem__(self, key):
+        return super().__getitem__(key) + 100
+
+    @cyxla.jit(fallback="numpy")
+    def ends(self):
+        return self[0], self[-1:]
+
+    @property
+    @cyxla.jit(fallback="numpy")
+    def double(self):
+        return self * 2
+
+
+SHIFTED = X.view(Shifted)
+SUBCLASSES = {
+    "operator": (lambda x: x * 2, SHIFTED), "item": (lambda x: x[0], SHIFTED), "result": (lambda x: x, SHIFTED),
+    "in a list": (lambda v: v[1][0] + v[0], [X, SHIFTED]), "in a dict": (lambda d: d["x"][0], {"x": SHIFTED}),
+    "from outside": (lambda x: x + SHIFTED[0], X), "added": (lambda x: x + SHIFTED, X),
+    "method": (lambda x: x.ends(), SHIFTED), "property": (lambda x: x.double, SHIFTED),
+    "method from outside": (lambda x: (x, *SHIFTED.ends()), X),
+    "recarray": (lambda x: x + 1, X.view(np.recarray)), "masked array": (np.sum, np.ma.masked_array(X, X > 2)),
+    "class derived from memmap": (lambda x: x * 2, X.view(type("Mapped", (np.memmap,), {}))),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::cyxla.errors.FallbackWarning")
+@pytest.mark.parametrize("name", SUBCLASSES)
+def test_arrays_of_subclasses(name):
+    """NumPy computes with them: operators and classes of results are theirs."""
+    function, argument = SUBCLASSES[name]
+    want, f = function(argument), jit(function, fallback="numpy")
+    for _ in range(2):
+        got = f(argument)
+        assert type(got) is type(want)
+        for one, other in zip(*[v if isinstance(v, tuple) else (v,) for v in (got, want)], strict=True):
+            assert type(one) is type(other)
+            np.testing.assert_array_equal(one, other)
 
 
 def test_array_like_arguments():
@@ -310,6 +352,7 @@ REFUSED = {
     "objects": (np.array([object()]), "dtype object"), "times": (np.array(["2020"], "M8[Y]"), "dtype datetime64"),
     "fields": (np.zeros(2, "i4,f4"), "cannot be compiled"), "masked": (np.ma.masked_array(X), "MaskedArray"),
     "matrix": (np.ones((1, 1)).view(np.matrix), "argument x is a matrix"),
+    "subclass": (SHIFTED, r"argument x is a Shifted, .*operators[\s\S]*x.view\(np.ndarray\)"),
     "long double": (np.longdouble(1), "float128"),
     "set": ({1}, "argument x is a set"), "nested": ({"k": [object()]}, r"x\['k'\]\[0\]"),
 }  # fmt: skip

@@ -184,6 +184,8 @@ NAMED = {
     "shuffle": (shuffled, ""),
     "map": (lambda x: sum(map(rand, [3, 3])) + x, ""),
     "map of Python's": (lambda x: sum(map(random.uniform, [1, 2], [3, 3])) + x, "gives another result in each call"),
+    "key": (lambda x: min([1, 1, 1], key=rand) + x, "are drawn while it is traced"),
+    "key of Python's": (lambda x: min([1, 2, 3], key=random.randrange) + x, "are drawn while it is traced"),
 }
 
 

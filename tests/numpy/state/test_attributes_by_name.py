@@ -1,6 +1,8 @@
 """Attributes of objects from outside that are read and written by functions, methods and annotated statements."""
 
+import contextlib
 import copy
+import functools
 import operator
 
 import numpy as np
@@ -20,6 +22,18 @@ class Item:
     def times(self, x):
         return self.w * x
 
+    @property
+    def double(self):
+        return self.w * 2
+
+    @double.setter
+    def double(self, value):
+        self.w = value / 2
+
+    @double.deleter
+    def double(self):
+        self.w = np.zeros(3)
+
     def __str__(self):
         return f"item {self.n:g}"
 
@@ -34,8 +48,58 @@ class Slots:
     __slots__ = ("w",)
 
 
+class Hiding(Slots):
+    __slots__ = ("w",)
+
+
 class Derived(Item):
     pass
+
+
+def _put(item, value):
+    item.w = value
+
+
+def _applied(function, value):
+    return list(map(function, [value]))[0]  # noqa: RUF015
+
+
+@contextlib.contextmanager
+def _changed(item, value):
+    item.w = value
+    yield item
+    item.n = 4.0
+
+
+class Changing:
+    @contextlib.contextmanager
+    def changed(self, value):
+        ITEM.w = value
+        yield ITEM.n
+
+
+def in_context(x):
+    with _changed(ITEM, x * 2) as item:
+        total = item.w.sum()
+    with Changing().changed(x * 3) as n:
+        return total * n + ITEM.n
+
+
+def _scaled(v):
+    return v * ITEM.w
+
+
+def _number(item):
+    return item.n * ITEM.n
+
+
+class Functions:
+    put, scaled, number = _put, _scaled, _number
+    grown = lambda v: v * ITEM.n  # noqa: E731
+
+
+TABLE, LISTED = {"put": _put}, [_put]
+HIDING = Hiding()
 
 
 ITEM, ITEMS, SLOTS, KEPT = Derived(), [Item(), Item()], Slots(), None
@@ -82,7 +146,39 @@ def made_and_deleted(x):
     return doubled
 
 
+def delete_and_set(x):
+    del ITEM.n
+    ITEM.made = x
+    ITEM.n = x.sum()
+    ITEM.__delattr__("w")
+    ITEM.w = x * 2
+    ITEM.w = x * 3
+
+
+def put_of_variable(x):
+    put = _put
+    list(map(put, ITEMS, [x * 2, x * 3]))
+
+
+def put_of_parameter(x, put=_put):
+    functools.reduce(put, [x * 2], ITEM)
+
+
 WRITES = {
+    "context": in_context,
+    "deleted and set": delete_and_set,
+    "descriptor": lambda x: (Slots.w.__set__(SLOTS, x * 2), Slots.w.__get__(SLOTS))[1],
+    "descriptor's class": lambda x: type(Slots.w).__set__(Slots.w, SLOTS, x * 2),
+    "descriptor, mapped": lambda x: list(map(Slots.w.__set__, [SLOTS], [x * 2])),
+    "property": lambda x: Item.double.__set__(ITEM, x * 2), "setter": lambda x: Item.double.fset(ITEM, x * 2),
+    "deleter": lambda x: Item.double.__delete__(ITEM),
+    "setter, mapped": lambda x: list(map(Item.double.fset, ITEMS, [x * 2, x * 3])),
+    "mapped, method of Python": lambda x: list(map(ITEM.__setattr__, ["w"], [x * 2])),
+    "mapped, function of Python": lambda x: list(map(object.__setattr__, [ITEM], ["w"], [x * 2])),
+    "mapped variable": put_of_variable, "reducing parameter": put_of_parameter,
+    "mapped attribute": lambda x: list(map(Functions.put, ITEMS, [x * 2, x * 3])),
+    "mapped item": lambda x: list(map(TABLE["put"], ITEMS, [x * 2, x * 3])),
+    "mapped element": lambda x: list(map(LISTED[0], ITEMS, [x * 2, x * 3])),
     "made and deleted": made_and_deleted,
     "annotated": annotated, "annotated in a branch": annotated_in_branch,
     "method": lambda x: ITEM.__setattr__("w", x * 2), "object": lambda x: object.__setattr__(ITEM, "w", x * 2),
@@ -91,6 +187,17 @@ WRITES = {
     "slots": lambda x: SLOTS.__setattr__("w", x * 2),
 }  # fmt: skip
 READS = {
+    "function that maps": lambda x: _applied(Functions.scaled, x), "by name": lambda x: _applied(ITEM.times, x),
+    "mapped result": lambda x: list(map(getattr(ITEM, "times"), [x]))[0],  # noqa: B009, RUF015
+    "descriptor": lambda x: Item.double.__get__(ITEM) * x, "getter": lambda x: next(map(Item.double.fget, [ITEM])) * x,
+    "property of the class": lambda x: Item.double.__get__(None, Item).fget(ITEM) * x,
+    "mapped method of Python": lambda x: next(map(ITEM.__getattribute__, ["w"])) * x,
+    "mapped attribute": lambda x: next(map(Functions.scaled, [x])),
+    "along an axis": lambda x: np.apply_along_axis(Functions.scaled, 0, x),
+    "by pieces": lambda x: np.piecewise(x, [x > 1], [Functions.grown, Functions.grown]),
+    "key of a class": lambda x: sorted(ITEMS, key=Functions.number)[0].w * x,
+    "partial": lambda x: next(map(functools.partial(Functions.scaled), [x])),
+    "filter without a function": lambda x: sum(filter(None, [ITEM.n, 0])) * x,
     "method": lambda x: ITEM.__getattribute__("w") * x, "object": lambda x: object.__getattribute__(ITEM, "w") * x,
     "global": lambda x: globals()["ITEM"].w * globals().get("ITEM").n * x,
     "attrgetter": lambda x: operator.attrgetter("w")(ITEM) * x,
@@ -109,6 +216,8 @@ PLAIN = {
     "percent": lambda x: "%s" % ITEM, "format": lambda x: "{:!}".format(ITEM), "list": lambda x: str(ITEMS),  # noqa: UP031, UP032
     "copy": lambda x: copy.copy(ITEM).n * x, "deepcopy": lambda x: copy.deepcopy(ITEMS)[0].w * x,
     "globals": lambda x: [v for k, v in globals().items() if k == "ITEM"][0].w * x,  # noqa: RUF015
+    "locals": lambda x: sorted(locals()), "variables": lambda x: vars(), "names": lambda x: dir(),
+    "hidden slot": lambda x: Slots.w.__set__(HIDING, x) or Slots.w.__get__(HIDING),
     "eval": lambda x: eval("ITEM.w") * x,
     "exec": lambda x: exec("ITEM.n += 1"),
 }  # fmt: skip

@@ -55,11 +55,7 @@ def array_of(value: Any, name: str) -> Any:
         if isinstance(value, kind):
             convert: Any = kind
             return convert(value)
-    try:
-        require_plain(value, f"argument {name}")
-    except DTypeError as error:
-        error.may_fall_back = False  # a result without labels or a mask would be another one
-        raise
+    require_plain(value, f"argument {name}")
     if is_dlpack_alone(value):
         return np.from_dlpack(value)
     if isinstance(value, (np.ndarray, memoryview, bytearray)) or is_array_like(value) or _is_buffer(value):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import contextmanager
 from functools import partial
 from math import prod
 from types import BuiltinMethodType, FunctionType, MethodType, MethodWrapperType
@@ -26,7 +27,7 @@ from cyxla.numpy.rewriting.python_functions.lists_of_numbers import indexed
 from cyxla.numpy.rewriting.python_functions.table import SUBSTITUTES
 from cyxla.numpy.rewriting.python_functions.texts import METHODS, formatted, joined, percent
 from cyxla.numpy.rewriting.syntax.jumps import VALUE
-from cyxla.numpy.rewriting.syntax.scopes import is_generic, is_user_function
+from cyxla.numpy.rewriting.syntax.scopes import is_generic, is_user_function, makes_context
 from cyxla.numpy.state.scope import Scope
 from cyxla.numpy.tracing.arrays.number_table import NumberTable
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList, is_any_number
@@ -383,6 +384,8 @@ class Hooks:
 
     def _method_of_c(self, function: Any) -> Any:
         """Return the function to call in the place of a bound method of C; None for others."""
+        if isinstance(function, MethodWrapperType) and isinstance(function.__self__, property):
+            return self._method_of_property(function)
         if isinstance(function, MethodWrapperType):
             of_object = self.call(getattr(function.__objclass__, function.__name__))
             return partial(of_object, function.__self__)
@@ -393,10 +396,24 @@ class Hooks:
                 return METHODS[function.__name__](function.__self__)
         return None
 
+    def _method_of_property(self, method: MethodWrapperType) -> Any:
+        """Return the function of the user to call in the place of a property's ``__get__``, ``__set__`` or the like."""
+        part = getattr(method.__self__, _PARTS_OF_PROPERTIES.get(method.__name__, ""), None)
+        if part is None:
+            return method
+        of_object = self.call(part)
+        if method.__name__ != "__get__":
+            return of_object
+        return lambda obj, owner=None: method.__self__ if obj is None else of_object(obj)
+
     def _python_function(self, function: Any) -> Any:
         """Return the function to call in the place of one that is not of C."""
         if is_generic(function):
             return self._generic_function(function)
+        if isinstance(function, MethodType) and makes_context(function.__func__):
+            return MethodType(self.call(function.__func__), self._scope.read_attr(function, "__self__"))
+        if makes_context(function):
+            return contextmanager(self._rewrite(function.__wrapped__))
         if isinstance(function, MethodType) and is_user_function(function.__func__, self._package):
             count_call(current())
             return MethodType(self._rewrite(function.__func__), self._scope.read_attr(function, "__self__"))
@@ -406,13 +423,21 @@ class Hooks:
         tracing_hooks.adopt_class(function if isinstance(function, type) else type(function))
         return function
 
+    def applied(self, function: Any) -> Any:
+        """Return the function that `map` and the like call in the place of one; `filter` may have none."""
+        return function if function is None else self.call(function)
+
     def function(self, function: Any) -> Any:
-        """Return the function to pass to another one in the place of one: rewritten."""
-        if isinstance(function, GETTERS):
+        """Return the value to pass to a function in the place of one: a function is rewritten."""
+        if isinstance(function, MethodType) and is_user_function(function.__func__, self._package):
+            return MethodType(self._rewrite(function.__func__), function.__self__)
+        if isinstance(function, _CALLED):
             return self.call(function)
         return self._rewrite(function) if is_user_function(function, self._package) else function
 
 
+_PARTS_OF_PROPERTIES = {"__get__": "fget", "__set__": "fset", "__delete__": "fdel"}
+_CALLED = (*GETTERS, partial, MethodWrapperType)
 _CONTAINERS = (list, dict, set, deque)
 
 

@@ -70,6 +70,12 @@ def set_attribute(owner: Any, name: str, value: Any) -> None:
         setattr(owner, name, value)
 
 
+def renew_attribute(owner: Any, name: str, value: Any) -> None:
+    """Set an attribute that was deleted before, and so is the last one of the object."""
+    set_attribute(owner, name, Deleted)
+    set_attribute(owner, name, value)
+
+
 def set_item(owner: Any, key: Any, value: Any) -> None:
     """Set or delete an item, which a function may have made only to delete it."""
     if value is Deleted:

@@ -15,7 +15,16 @@ import numpy as np
 
 from cyxla._native.dispatch import Node, Source, axes_of
 from cyxla.errors import OpError, TraceError
-from cyxla.numpy.state.effects import DELETED, Deleted, Effect, Outside, owner_of, present_value
+from cyxla.numpy.state.effects import (
+    DELETED,
+    Deleted,
+    Effect,
+    Outside,
+    owner_of,
+    present_value,
+    renew_attribute,
+    set_attribute,
+)
 from cyxla.numpy.state.guards import Guards, Row, same_node
 from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
 from cyxla.numpy.tracing.arrays.memory_layout import dense
@@ -346,7 +355,15 @@ class OutsideValues:
             present = present_value(effect, owner, path.key)
             if present is not Deleted:
                 self.read(present, path)
-        self.changes[path.identity] = (Effect(effect, owner_of(owner), path.key, path.text), new)
+        made = Effect(effect, owner_of(owner), path.key, path.text)
+        old = self.changes.get(path.identity)
+        if old is not None and effect is set_attribute:
+            if old[1] is DELETED and new is not DELETED:
+                made = made._replace(change=renew_attribute)
+                del self.changes[path.identity]  # the attribute comes behind those set meanwhile
+            elif old[0].change is renew_attribute:
+                made = old[0]
+        self.changes[path.identity] = (made, new)
 
     # -- the end of a trace
 

@@ -144,6 +144,8 @@ are new; `order=` counts, and results are read-only where NumPy's are |
 | `logging`, writes to files | in every run | once, while it is traced; `print(x)` prints in every run, after errors \
 that depend on values, too |
 | texts of values | `str(x)`, f-strings | printed, or messages of exceptions; else the plain function runs |
+| subclasses of `np.ndarray` | have operators of their own, and results of their class | run the plain function, \
+also as `self`; so do masked arrays, `np.matrix` and objects of pandas; views and copies of an `np.memmap` are arrays |
 | `type(x)` | `np.ndarray` | the same in the program, `cyxla.TracedArray` in libraries; so is `isinstance` |
 | SciPy | | functions that are written with NumPy run, those that call compiled code are named by the error; they may \
 call jitted functions: `solve_ivp(cyxla.jit(f), ..)` |

@@ -22,6 +22,7 @@ from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import current, user_line
 from cyxla.numpy.tracing.user_program.classes import class_of, is_number
+from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 from cyxla.numpy.ufuncs.apply import convert_checked
 
 _np: Any = np  # its functions dispatch to this package
@@ -110,11 +111,24 @@ def _hasattr(scope: Scope) -> Callable[..., Any]:
     return substitute
 
 
-def _vars(scope: Scope) -> Callable[..., Any]:
-    def substitute(*value: Any) -> Any:
-        return scope.read_attr(value[0], "__dict__") if value else sys._getframe(1).f_locals
+def _of_variables(function: Callable[..., Any]) -> Callable[[Scope], Callable[..., Any]]:
+    """Return the substitute for `locals`, `vars` or `dir`, of which a rewritten function has more variables."""
 
-    return substitute
+    def in_scope(scope: Scope) -> Callable[..., Any]:
+        def substitute(*value: Any) -> Any:
+            if value:
+                return scope.read_attr(value[0], "__dict__") if function is vars else function(*value)
+            if current() is not None:
+                raise TraceError(
+                    f"{function.__name__}() is called while a function is traced, whose variables it cannot list",
+                    where=user_line(), hint="use the variables by name",
+                )  # fmt: skip
+            own = {k: v for k, v in sys._getframe(1).f_locals.items() if not k.startswith(HOOKS)}
+            return sorted(own) if function is dir else own
+
+        return substitute
+
+    return in_scope
 
 
 def getter_by_name(function: Any, read: Callable[[Any, str], Any], call: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -177,6 +191,22 @@ def _of_object(name: str, change: Callable[[Scope], Callable[..., Any]]) -> Call
     return in_scope
 
 
+def _of_slot(name: str, access: Callable[[Scope], Callable[..., Any]]) -> Callable[[Scope], Callable[..., Any]]:
+    """Return the substitute for a method of the descriptors of slots, as in ``A.w.__set__(obj, value)``."""
+    original: Any = getattr(types.MemberDescriptorType, name)
+
+    def in_scope(scope: Scope) -> Callable[..., Any]:
+        def substitute(slot: types.MemberDescriptorType, obj: Any, *args: Any) -> Any:
+            if getattr(type(obj), slot.__name__, None) is slot:
+                return access(scope)(obj, slot.__name__, *args)
+            scope.require_inside(obj, f"{slot.__qualname__}.{name} is called for")  # a slot that its class hides
+            return original(slot, obj, *args)
+
+        return substitute
+
+    return in_scope
+
+
 def _refused(function: Callable[..., Any]) -> Callable[[Scope], Callable[..., Any]]:
     """Return the substitute for a function that reads and changes what nothing records."""
 
@@ -230,11 +260,16 @@ def _globals(scope: Scope) -> Callable[..., Any]:
 #: Substitutes that read or write what the function sees, by its scope.
 SUBSTITUTES_IN_SCOPE: dict[Any, Callable[[Scope], Callable[..., Any]]] = {
     getattr: _getattr, hasattr: _hasattr, setattr: lambda scope: scope.write_attr,
-    delattr: lambda scope: scope.delete_attr, vars: _vars,
+    delattr: lambda scope: scope.delete_attr, **{function: _of_variables(function) for function in (locals, vars, dir)},
     object.__getattribute__: lambda scope: scope.read_attr,
     object.__setattr__: _of_object("__setattr__", lambda scope: scope.write_attr),
     type.__setattr__: lambda scope: scope.write_attr,
     object.__delattr__: _of_object("__delattr__", lambda scope: scope.delete_attr),
+    types.MemberDescriptorType.__get__: _of_slot(
+        "__get__", lambda scope: lambda obj, name, owner=None: scope.read_attr(obj, name)
+    ),
+    types.MemberDescriptorType.__set__: _of_slot("__set__", lambda scope: scope.write_attr),
+    types.MemberDescriptorType.__delete__: _of_slot("__delete__", lambda scope: scope.delete_attr),
     copy.copy: _copying(copy.copy), copy.deepcopy: _copying(copy.deepcopy),
     **{function: _refused(function) for function in (eval, exec)},
     globals: _globals,

@@ -8,9 +8,10 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, cast
 
+from cyxla.numpy.rewriting.python_functions.classes import SUBSTITUTES_IN_SCOPE
 from cyxla.numpy.rewriting.syntax import build
 from cyxla.numpy.rewriting.syntax.names import Names, parameter_names, root_of
-from cyxla.numpy.rewriting.syntax.scopes import NameOrigins, Origin, is_called
+from cyxla.numpy.rewriting.syntax.scopes import NameOrigins, Origin, is_called, is_user_function
 from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 
 GENERATORS = (ast.Yield, ast.YieldFrom, ast.Await)
@@ -21,6 +22,7 @@ _TAKING_ALL = (sum, max, min, list, tuple, sorted)
 _APPLYING: tuple[tuple[Any, int], ...] = (  # functions that call another one with elements, and its place
     (map, 0), (filter, 0), (functools.reduce, 0), (itertools.starmap, 0), (itertools.accumulate, 1),
 )  # fmt: skip
+_PLACES = (ast.Attribute, ast.Subscript, ast.Call, ast.IfExp, ast.BoolOp)  # expressions whose value may be a function
 _TESTS_OF_PYTHON = ("isinstance", "issubclass", "callable", "hasattr")
 
 
@@ -103,8 +105,12 @@ class ExpressionTransformer(ast.NodeTransformer):
         quantified = self._quantified(node)
         if quantified is not None:
             return build.located_expr(quantified, node)
-        node.args = self._arguments(original, self._advanced(original, node.args))
-        node.keywords = [ast.copy_location(ast.keyword(k.arg, self._argument(k.value)), k) for k in node.keywords]
+        is_library = self._is_of_library(original)
+        node.args = self._arguments(original, self._advanced(original, node.args), is_library)
+        node.keywords = [
+            ast.copy_location(ast.keyword(k.arg, self._argument(k.value, is_library or k.arg == "key")), k)
+            for k in node.keywords
+        ]
         if not self._is_called(original):
             return node
         callee = self._callee(original)
@@ -141,21 +147,33 @@ class ExpressionTransformer(ast.NodeTransformer):
                 generator.iter = _held(generator.iter, build.constant(True))
         return arguments
 
-    def _arguments(self, function: ast.expr, arguments: list[ast.expr]) -> list[ast.expr]:
+    def _arguments(self, function: ast.expr, arguments: list[ast.expr], is_library: bool) -> list[ast.expr]:
         """Transform the arguments of a call; a function that is applied to elements is the one to call in its place."""
         value = self._outside_value(function)
         place = next((k for f, k in _APPLYING if value is f), None)
-        made = [self._argument(a) for a in arguments]
-        if place is not None and place < len(arguments) and self._is_applied(arguments[place]):
-            node = arguments[place]
-            made[place] = cast(ast.expr, build.located_expr(build.hook("call", self._callee(node)), node))
-        return made
+        return [
+            cast(ast.expr, build.located_expr(build.hook("applied", self._callee(a)), a))
+            if n == place and self._is_applied(a) else self._argument(a, is_library)
+            for n, a in enumerate(arguments)
+        ]  # fmt: skip
 
     def _is_applied(self, function: ast.expr) -> bool:
-        """Return True for a function from outside that has a substitute or is rewritten."""
+        """Return True for a function that may have a substitute or be rewritten."""
         if isinstance(function, ast.Name):
-            return self.scope.origin(function.id) is Origin.CALLED
-        return self._module_root(function) is not None and is_called(self._outside_value(function), self.scope.package)
+            return self.scope.origin(function.id) not in (Origin.PLAIN, Origin.MODULE)
+        if self._module_root(function) is None:
+            return isinstance(function, _PLACES)
+        return is_called(self._outside_value(function), self.scope.package)
+
+    def _is_of_library(self, function: ast.expr) -> bool:
+        """Return True for a function from outside that is not rewritten, and may call functions that it is given."""
+        value = self._outside_value(function)
+        if not callable(value) or is_user_function(value, self.scope.package):
+            return False
+        try:
+            return value not in SUBSTITUTES_IN_SCOPE
+        except TypeError:  # not hashable
+            return False
 
     def _outside_value(self, node: ast.expr) -> Any:
         """Return the present value of a name from outside, or of a member of a module; None for anything else."""
@@ -167,11 +185,29 @@ class ExpressionTransformer(ast.NodeTransformer):
             value = getattr(value, attribute, None)
         return value
 
-    def _argument(self, node: ast.expr) -> ast.expr:
-        """Transform an argument of a call; a function from outside is passed as a rewritten one."""
+    def _argument(self, node: ast.expr, is_called: bool = False) -> ast.expr:
+        """Transform an argument of a call; a function is passed as a rewritten one.
+
+        Parameters
+        ----------
+        node : ast.expr
+            Argument.
+        is_called : bool
+            True if a function that is not rewritten may call it, so that any value may be a function to rewrite.
+        """
+        if is_called and isinstance(node, (ast.List, ast.Tuple)):
+            node.elts = [self._argument(e, is_called) for e in node.elts]
+            return node
         made = cast(ast.expr, self.visit(node))
         is_function = isinstance(node, ast.Name) and self.scope.origin(node.id) is Origin.CALLED
-        return build.located_expr(build.hook("function", made), node) if is_function else made  # type: ignore[return-value]
+        if not is_function and not (is_called and self._may_be_function(node)):
+            return made
+        return cast(ast.expr, build.located_expr(build.hook("function", made), node))
+
+    def _may_be_function(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Name):
+            return self.scope.origin(node.id) in (Origin.OWN, Origin.OBJECT)
+        return isinstance(node, _PLACES) and self._module_root(node) is None
 
     def _takes_all(self, function: ast.expr) -> bool:
         """Return True for a function of Python that takes all elements of a generator before it returns."""

@@ -12,7 +12,12 @@ import numpy as np
 from cyxla.numpy.rewriting.python_functions.table import SUBSTITUTES
 from cyxla.numpy.rewriting.syntax.scopes import NameOrigins, Origin
 
-_LIBRARIES = ("numpy", "scipy", "cyxla")
+_LIBRARIES = ("numpy", "cyxla")
+#: Names of functions that call functions which they are given, and which need rewriting.
+_CALLING = frozenset({
+    "map", "filter", "iter", "reduce", "starmap", "accumulate", "apply_along_axis", "apply_over_axes", "fromfunction",
+    "frompyfunc", "piecewise", "vectorize",
+})  # fmt: skip
 _ARRAY_ATTRIBUTES = frozenset(dir(np.ndarray)) | {"at"}
 _FORMATS = frozenset("%{")
 #: Names in NumPy that a rewritten function reads otherwise.
@@ -51,6 +56,8 @@ def _calls_variables(opcodes: list[int]) -> bool:
 
 def _is_fixed(names: NameOrigins, name: str) -> bool:
     """Return True for a name of a library's module or function, and for an attribute of arrays."""
+    if name in _CALLING:
+        return False
     if not names.is_bound(name):
         return name not in _SUBSTITUTED and (name in _ARRAY_ATTRIBUTES or hasattr(np, name))
     origin = names.origin(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
 import sys
 from collections.abc import Iterator
@@ -114,9 +115,9 @@ def is_called(value: Any, package: str) -> bool:
             return True
     except TypeError:  # not hashable
         return False
-    return (
-        is_user_function(value, package) or is_generic(value) or (isinstance(value, type) and _has_own_methods(value))
-    )
+    if is_generic(value) or makes_context(value) or is_user_function(value, package):
+        return True
+    return isinstance(value, type) and _has_own_methods(value)
 
 
 def is_generic(value: Any) -> bool:
@@ -125,6 +126,13 @@ def is_generic(value: Any) -> bool:
         return False
     code = value.__code__
     return code.co_filename == functools.__file__ and ("dispatch" in code.co_freevars or code.co_name == "_method")
+
+
+def makes_context(value: Any) -> bool:
+    """Return True for a function that `contextlib.contextmanager` makes of a generator function."""
+    if not isinstance(value, FunctionType) or value.__code__.co_filename != contextlib.__file__:
+        return False
+    return isinstance(getattr(value, "__wrapped__", None), FunctionType)
 
 
 def _has_own_methods(kind: type) -> bool:

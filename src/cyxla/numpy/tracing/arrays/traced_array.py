@@ -645,14 +645,16 @@ def _constant(value: Any) -> TracedArray:
 
 
 def require_plain(value: Any, name: str) -> None:
-    """Refuse subclasses of arrays with operators of their own, and arrays with labels.
+    """Refuse subclasses of arrays, whose operators and results are of their class, and arrays with labels.
+
+    NumPy's results for an `np.memmap` are arrays, except for views and copies of it, whose values are the same.
 
     Raises
     ------
     DTypeError
         The value is an instance of such a class.
     """
-    if isinstance(value, (np.matrix, np.ma.MaskedArray)):
+    if isinstance(value, np.ndarray) and type(value) not in (np.ndarray, np.memmap):
         raise arguments.with_own_operators(value, name)
     arguments.require_values_alone(value, name)
 

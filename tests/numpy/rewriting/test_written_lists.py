@@ -174,9 +174,9 @@ def known_sizes(xs):
 
 
 FUNCTIONS = [
-    all_written, all_written_over_integers, some_written, some_written_over_integers, none_written_over_integers, reduced, sums,
-    fibonacci, counted, bubble_sort, insertion_sort, sieve, two_names, copies, used_and_changed, in_while,
-    numbers_of_the_other_class, doubtful, in_branch, known_sizes,
+    all_written, all_written_over_integers, some_written, some_written_over_integers, none_written_over_integers,
+    reduced, sums, fibonacci, counted, bubble_sort, insertion_sort, sieve, two_names, copies, used_and_changed,
+    in_while, numbers_of_the_other_class, doubtful, in_branch, known_sizes,
 ]  # fmt: skip
 ARGUMENTS = {"floats": NUMBERS, "integers": INTEGERS, "array": X, "integer array": np.array(INTEGERS)}
 

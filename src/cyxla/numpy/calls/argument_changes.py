@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import is_dataclass
 from typing import Any, Final, NamedTuple
 
-from cyxla.errors import UnimplementedError
+from cyxla.errors import TraceError, UnimplementedError
 from cyxla.numpy.state.effects import DELETED, Effect, Outside, move_to_end, moved_keys, set_attribute, set_item
+from cyxla.numpy.tracing.arrays.number_table import TableRow, note_result
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.containers import Kind, Tree, field_names, kind_of
@@ -107,8 +108,18 @@ class ArgumentContainers:
 
     def as_result(self, value: Any) -> Any:
         """Return a list, dict or dataclass of the arguments as a part of a result; None for other values."""
+        if isinstance(value, TableRow) and value.table.is_argument:
+            return self._row(value)
+        if isinstance(value, StackedList) and value.elements.is_row:
+            raise TraceError("a row of a list of lists is returned, which a loop has found", hint="return an array")
         place = self._places.get(id(value))
         return None if place is None else Outside(place)
+
+    def _row(self, row: TableRow) -> Outside:
+        place = self._places.get(id(row.table))
+        if place is None or type(row.number) is not int:
+            raise TraceError("a row of an argument is returned, whose number is traced", hint="return an array")
+        return Outside(Place(place.source, (*place.steps, (_item, row.number))))
 
     def as_part(self, value: Any) -> Any:
         """Return a container of the arguments, or a tuple of them, as a part of a changed one."""
@@ -205,6 +216,7 @@ class Marking:
         return self._marked(value, steps, self._containers.as_part)
 
     def _marked(self, value: Any, steps: tuple[int, ...], from_arguments: Callable[[Any], Any]) -> Any:
+        note_result(value)
         found = from_arguments(value) or self._from_outside(value)
         kind = kind_of(value)
         if found is not None or kind is None:

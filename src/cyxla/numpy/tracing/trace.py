@@ -327,6 +327,7 @@ class Trace:
         self.ranges: dict[Instruction, tuple[int, int]] = {}
         self.mask_counts: list[tuple[Instruction, XlaOp]] = []
         self.parameter_count = 0
+        self.is_loop = False  # if it is the body of a loop that is being recorded
         self.writes: WriteLog | None = None
         self.refused_write = _REFUSED_WRITE
         self._captured: dict[Instruction, XlaOp] = {}

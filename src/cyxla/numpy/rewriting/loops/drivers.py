@@ -72,6 +72,7 @@ class Loop(ABC):
         count_iterations(require_current(), ITERATIONS_OF_A_PASS)
         self._raised_before = len(require_current().program.raised)
         self.recording = Recording(self.variables, self.plan, self.entry, self._can_peel)
+        self.recording.part.trace.is_loop = True
         self._appends.guard(True)
         self._arrays_before = [(r, r.op) for r in roots_of(self.recording.state)] if self._appends else []
         self._begin_pass(self.recording)

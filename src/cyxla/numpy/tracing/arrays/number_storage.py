@@ -193,6 +193,16 @@ class StoredList(LazyList):
     def resume(self, contents: Sequence[Any]) -> None:
         """Hold what the list held before; see `contents`."""
 
+    @property
+    def is_in_loop(self) -> bool:
+        """True while a loop is being recorded that the list is from outside of."""
+        trace = current()
+        while trace is not None and trace is not self.owner:
+            if trace.is_loop:
+                return True
+            trace = trace.parent
+        return False
+
     def learn(self, value: Any) -> None:
         """Note the class of a number that is stored.
 

@@ -36,6 +36,7 @@ class NumberTable(StoredList):
         self._leaf: Leaf | None = None
         self.is_frozen = False  # if something else may hold rows
         self.is_argument = False
+        self._results: dict[int, Any] = {}
 
     @staticmethod
     def of(value: Any) -> Any:
@@ -91,6 +92,22 @@ class NumberTable(StoredList):
         """Return the array as a part of a result."""
         return [self._stack if self.storage is None else self.storage.as_result()]
 
+    def rows(self) -> list[Any]:
+        """Return the rows as parts of a result, if they are usual lists."""
+        return list(list.__iter__(self))
+
+    def note_result(self, part: Any) -> None:
+        """Note that the table, or a row of it, is part of a result.
+
+        Raises
+        ------
+        TraceError
+            Both are, or several rows, which may be the same one.
+        """
+        self._results[id(part)] = part
+        if len(self._results) > 1:
+            raise TraceError("a list of lists is returned, and a row of it", where=user_line(), hint="return an array")
+
     def materialize(self) -> None:
         """Do nothing, if the rows are usual lists.
 
@@ -120,10 +137,13 @@ class NumberTable(StoredList):
         """Return a number."""
         if self.storage is not None:
             return self.storage.read((row, column))
-        if self._stack is None and not is_traced_index(row) and not is_traced_index(column):
+        if self._is_plain(row, column):
             return list.__getitem__(self, row)[column]
         leaf = self._leaf if self._stack is not None else self._leaf_of_lists()
         return TracedArray(value_of(self._numbers()[row, column]), leaf and leaf.weak, rank0=leaf.rank0)  # type: ignore[union-attr]
+
+    def _is_plain(self, row: Any, column: Any) -> bool:
+        return self._stack is None and not is_traced_index(row) and not is_traced_index(column)
 
     def _leaf_of_lists(self) -> Leaf:
         kinds = {c.kind for values in list.__iter__(self) for c in map(NumberClass.of, values) if c is not None}
@@ -138,7 +158,7 @@ class NumberTable(StoredList):
             raise TraceError("a list of lists among the arguments is written", where=user_line(), hint="use an array")
         if self.storage is not None:
             self.storage.write((row, column), value)
-        elif self._stack is None and not is_traced_index(row) and not is_traced_index(column):
+        elif self._is_plain(row, column) and not self.is_in_loop:
             list.__getitem__(self, row)[column] = value
         else:
             if self.is_frozen:
@@ -223,12 +243,10 @@ class TableRow(LazyList):
         """Structure of the row, if an array stands for it."""
         found = NumberClass.of(self.table.read(self.number, 0))
         assert found is not None
-        return Elements(self.table.shape[1], LEAF, (found.leaf,))
+        return Elements(self.table.shape[1], LEAF, (found.leaf,), is_row=True)
 
     def parts(self) -> list[Any]:
         """Return the array as a part of a result."""
-        if self.table.is_argument:
-            raise TraceError("a row of an argument is returned", where=user_line(), hint="return an array")
         if self.table.storage is not None:
             return [self.table.storage.as_result(self.number)]
         assert self.stacks is not None
@@ -321,9 +339,25 @@ def _table_of_array(value: StackedList) -> Any:
     return NumberTable.of_array(stack, value.elements.leaves[0])
 
 
-def _kind(value: Any) -> Any:
-    return LIST if value.stacks is None else STACKED
+def note_result(value: Any) -> None:
+    """Note a part of a result, if it is a table or a row of one; see `NumberTable.note_result`."""
+    if isinstance(value, NumberTable):
+        value.note_result(value)
+    elif isinstance(value, TableRow) and not value.table.is_argument:
+        value.table.note_result(value)
 
 
-register_kind(NumberTable, _kind)
-register_kind(TableRow, _kind)
+_ROWS = LIST._replace(parts=lambda v: v.rows())
+_NUMBERS_OF_ROW = LIST._replace(parts=lambda v: v.values())
+
+
+def _kind_of_table(value: NumberTable) -> Any:
+    return _ROWS if value.stacks is None else STACKED
+
+
+def _kind_of_row(value: TableRow) -> Any:
+    return _NUMBERS_OF_ROW if value.stacks is None else STACKED
+
+
+register_kind(NumberTable, _kind_of_table)
+register_kind(TableRow, _kind_of_row)

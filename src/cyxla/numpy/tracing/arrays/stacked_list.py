@@ -41,11 +41,14 @@ class Elements(NamedTuple):
         Structure of each element.
     leaves : tuple of Leaf
         Classes of the leaves of an element.
+    is_row : bool
+        True for those of a row of a list of lists, which a write to the row would change.
     """
 
     length: int
     tree: Tree
     leaves: tuple[Leaf, ...]
+    is_row: bool = False
 
     def build(self, stacks: Sequence[Any], number: Any) -> Any:
         """Return an element by its number, which may be traced."""
@@ -182,6 +185,8 @@ class StackedList(StoredList):
             raise TraceError("a list is read in the loop that appends to it", where=user_line())
         if self.stacks is None:
             return
+        if self.elements.is_row:
+            raise TraceError("a row of a list of lists is used after a loop", where=user_line(), hint="use an array")
         if self.is_never_made:
             kind = "whose length is known at run time only" if self.is_sized else f"of {self.elements.length} numbers"
             raise TraceError(
@@ -236,11 +241,11 @@ class StackedList(StoredList):
 
     def _is_index(self, key: Any) -> bool:
         """Return True for an index at which an array is written in the place of the list."""
-        return is_traced_index(key) or (self.storage is not None and type(key) is int)
+        return is_traced_index(key) or (type(key) is int and (self.storage is not None or self.is_in_loop))
 
     def learn(self, value: Any) -> None:
         """Note the class of a number that is stored; see `StoredList`."""
-        if self.is_sized:
+        if self.is_sized or self.elements.is_row:
             raise TraceError(TRACED_WRITE, where=user_line(), hint="use an array")
         super().learn(value)
 

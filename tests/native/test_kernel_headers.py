@@ -191,6 +191,15 @@ def few_rows(
     ]
 
 
+#: Types and kernels of a pass over a matrix.
+ONE_PASS = """\
+typedef struct { int64_t units, task_units, phase, inner, sums; } p_pass;
+typedef struct { int64_t rows; } p_inner_numbers, p_combination_numbers;
+cyx_status p_inner_run(const p_inner_numbers *s, void *const *bufs, int64_t begin, int64_t end, void *after);
+cyx_status p_combination_run(const p_combination_numbers *s, void *const *bufs, int64_t begin, int64_t end, void *after);
+"""
+
+
 def inner_products(sums: int = 0, parts: int = 2, **sizes: int) -> list[str | Instance]:
     more = {"COLUMNS": 4, "PREFETCH": 2048 if sizes else 0, "PARTS": parts, "SPAN": 8}
     return few_rows(
@@ -425,6 +434,7 @@ CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
     "dot/dot_row_sums.h, constant": (
         row_sums(1, several=True, k=99, m=2, width=9, parts=2, units=2, tasks=2), ("p_run",),
     ),
+    "dot/one_pass.h": ([ONE_PASS, ("dot/one_pass.h", {"PASS_PREFIX": "p"})], ("p_pass_run",)),
     "convolution/convolution_tile.h": (convolution("tile", rank=1), ("tile",)),
     "convolution/convolution_tile.h, constant": (
         convolution("tile", rank=1, depth=9, block_depth=3, blocks=3), ("tile",),

@@ -25,8 +25,9 @@ code of the program is compiled, prebuilt functions run it where possible, with 
   them are passed through;
 * lists of Python's numbers of one class, of any length: those of more than 32 numbers, and those whose length changes
   from call to call, are arrays of the program, which one program serves for all lengths. `for`, `len`, `sum`, `sorted`,
-  `in`, indices, slices, comprehensions and NumPy's functions take them as they are; a list that the function changes is
-  passed number by number, up to 1,000 of them;
+  `in`, indices, slices, comprehensions and NumPy's functions take them as they are, and loops may write elements; a
+  list that the function changes otherwise is passed number by number, up to 1,000 of them. So are lists of lists of
+  one length, which are only read;
 * Python's `if`, `for`, `while`, `and`, `or`, `not`, `assert` and their jumps, also on traced values
   ([control-flow.md](control-flow.md)); numbers among the arguments become static where their values are needed;
 * `cyxla.cond`, `switch`, `while_loop`, `fori_loop`, `scan` and `map`;

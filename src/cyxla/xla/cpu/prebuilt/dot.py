@@ -7,6 +7,7 @@ numbers, so that the sums are the same to the bit as those of kernels that have 
 from __future__ import annotations
 
 from cyxla.xla.cpu.c.isa_levels import Level
+from cyxla.xla.cpu.c.kernel_header import instantiate
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.dot import parameters, templates
 from cyxla.xla.cpu.prebuilt.library import KERNEL
@@ -28,20 +29,9 @@ cyx_status CYX_PREBUILT({name})(void *const *bufs, int64_t begin, int64_t end) {
 """
 
 
-#: Several products of one matrix: each unit goes to the kernels of inner products, then to that of sums, if any.
 _PASS = """\
 cyx_status CYX_PREBUILT(dot_pass_{t})(void *const *bufs, int64_t begin, int64_t end) {{
-  const {t}_pass *const p = (const {t}_pass *)CYX_NUMBERS(bufs);
-  const {t}_inner_numbers *const inner = (const {t}_inner_numbers *)(p + 1);
-  const {t}_combination_numbers *const sums = (const {t}_combination_numbers *)(inner + p->inner);
-  const int64_t first = begin * p->task_units;
-  const int64_t last = end * p->task_units < p->units ? end * p->task_units : p->units;
-  if (p->phase && *(const int64_t *)bufs[p->phase]) return {t}_combination_run(sums, bufs, first, last, 0);
-  for (int64_t u = first; u < last; ++u) {{
-    for (int64_t k = 0; k < p->inner; ++k) {t}_inner_run(inner + k, bufs, u, u + 1, 0);
-    if (p->sums) {t}_combination_run(sums, bufs, u, u + 1, 0);
-  }}
-  return CYX_OK;
+  return {t}_pass_run((const {t}_pass *)CYX_NUMBERS(bufs), bufs, begin, end);
 }}
 """
 
@@ -60,6 +50,7 @@ def _one_type(c: CWriter, name: str, element: str, level: Level) -> None:
     _inner_products(c, name, element, level)
     _row_combinations(c, name, element, level)
     c.line(parameters.PASS.typedef(f"{name}_pass"))
+    c.lines(instantiate("dot/one_pass.h", PASS_PREFIX=name).splitlines())
     c.lines(_PASS.format(t=name).splitlines())
 
 

@@ -196,7 +196,8 @@ ONE_PASS = """\
 typedef struct { int64_t units, task_units, phase, inner, sums; } p_pass;
 typedef struct { int64_t rows; } p_inner_numbers, p_combination_numbers;
 cyx_status p_inner_run(const p_inner_numbers *s, void *const *bufs, int64_t begin, int64_t end, void *after);
-cyx_status p_combination_run(const p_combination_numbers *s, void *const *bufs, int64_t begin, int64_t end, void *after);
+cyx_status p_combination_run(const p_combination_numbers *s, void *const *bufs, int64_t begin, int64_t end,
+                             void *after);
 """
 
 

@@ -40,8 +40,8 @@
 CYX_FUSED __attribute__((noinline)) void COMBINATIONS_NAME(const COMBINATIONS(numbers) * s,
                                                            const COMBINATIONS_E *restrict left,
                                                            const COMBINATIONS_E *restrict right,
-                                                           COMBINATIONS_E *restrict sums, int64_t width,
-                                                           int64_t count, int64_t ends) {
+                                                           COMBINATIONS_E *restrict sums, int64_t width, int64_t count,
+                                                           int64_t ends) {
   CYX_FUSE
   typedef COMBINATIONS(v) vector;
   typedef COMBINATIONS(u) vector_at;

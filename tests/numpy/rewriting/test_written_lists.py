@@ -239,3 +239,40 @@ def rows_of_arrays(xs):
 def test_other_values_are_no_numbers():
     compiled = cyxla.jit(rows_of_arrays, fallback="numpy")
     np.testing.assert_array_equal(compiled(X[:20]), rows_of_arrays(X[:20]))
+
+
+def array_of_doubtful(xs):
+    return np.array([max(x, 2) for x in xs]), np.array([(max(x, 2), 1) for x in xs])
+
+
+@pytest.mark.parametrize("values", [[0.5] * 40, [3.5] * 40, [0.5, 3.5] * 20], ids=["integers", "floats", "both"])
+def test_arrays_have_the_dtype_of_the_numbers(values):
+    compiled = cyxla.jit(array_of_doubtful, fallback="numpy")
+    for found, expected in zip(compiled(values), array_of_doubtful(values), strict=True):
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
+
+def written_under_conditions(xs, least):
+    """Write elements of a long list in loops that are given up, and in branches."""
+    total = 0.0
+    for i in range(len(xs)):
+        if xs[i] > least:
+            xs[i] = 0.0
+        total += xs[i]
+    for i in range(3):
+        names = ["a"] * i
+        total += xs[i] + len(names)
+    if total > 0:
+        total += xs[-1]
+    return total, xs[0], sum(xs)
+
+
+@pytest.mark.filterwarnings("ignore::cyxla.errors.FallbackWarning", "ignore::cyxla.errors.LongTraceWarning")
+@pytest.mark.parametrize("count", [40, 1500])
+def test_long_lists_keep_their_numbers(count):
+    compiled = cyxla.jit(written_under_conditions, fallback="numpy")
+    for least in (5.0, 100.0):
+        given, expected = [[float(k % 11) for k in range(count)] for _ in range(2)]
+        assert compiled(given, least) == written_under_conditions(expected, least)
+        assert given == expected

@@ -35,7 +35,7 @@ from cyxla.numpy.state.outside import OutsideValues
 from cyxla.numpy.state.scope import outside_values
 from cyxla.numpy.tracing.arrays.known_array import KnownArray
 from cyxla.numpy.tracing.arrays.number_storage import StoredList
-from cyxla.numpy.tracing.arrays.number_table import NumberTable, TableRow
+from cyxla.numpy.tracing.arrays.number_table import TableRow
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray
 from cyxla.numpy.tracing.trace import PlainRunError, is_internal, plain_run, user_line
@@ -318,7 +318,7 @@ def _of_cell(cell: CellType) -> list[Any]:
 
 def contents_of(value: Any) -> Contents:
     """Return what a container, an object or a cell holds."""
-    if isinstance(value, NumberTable) or (isinstance(value, StoredList) and value.storage is not None):
+    if isinstance(value, StoredList) and value.is_array:
         return value.contents()
     if isinstance(value, TableRow):
         return []

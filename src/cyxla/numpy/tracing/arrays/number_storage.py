@@ -194,6 +194,11 @@ class StoredList(LazyList):
         """Hold what the list held before; see `contents`."""
 
     @property
+    def is_array(self) -> bool:
+        """True if arrays stand for the numbers for as long as nothing else is done with the list than arrays serve."""
+        return self.storage is not None
+
+    @property
     def is_in_loop(self) -> bool:
         """True while a loop is being recorded that the list is from outside of."""
         trace = current()

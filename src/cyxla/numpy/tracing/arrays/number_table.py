@@ -76,6 +76,11 @@ class NumberTable(StoredList):
         return None if array is None else [array]
 
     @property
+    def is_array(self) -> bool:
+        """True: its contents are the array, or the rows."""
+        return True
+
+    @property
     def leaf(self) -> Leaf:
         """Class of the numbers, if an array stands for them."""
         leaf = self.storage.leaf if self.storage is not None else self._leaf

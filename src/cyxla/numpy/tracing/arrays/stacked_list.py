@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,6 +21,7 @@ from cyxla.numpy.tracing.arrays.traced_array import Doubt, TracedArray, as_trace
 from cyxla.numpy.tracing.containers import LEAF, LIST, Kind, Tree, complete_lists, flatten, register_kind
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import current, require_current, resumed, user_line
+from cyxla.xla.hlo.builder import functions as xla
 
 _np: Any = np  # its functions dispatch to this package
 _PYTHON_CLASSES = (int, float, complex)
@@ -95,6 +97,7 @@ class StackedList(StoredList):
         self.made: list[Any] | None = None
         self.is_argument = False
         self._source: list[Any] = []
+        self._before_storage: list[Any] | None = None  # arrays that stood for the numbers before they were stored
 
     @staticmethod
     def of(values: list[Any]) -> StackedList:
@@ -222,6 +225,11 @@ class StackedList(StoredList):
         is_long = self.is_argument or self.storage is not None
         return self.is_sized or (is_long and self.stacks is not None and self.elements.length > MOST_MADE)
 
+    @property
+    def is_array(self) -> bool:
+        """True if arrays stand for the numbers; see `StoredList`."""
+        return self.storage is not None or (self.is_never_made and not self.is_sized and not self.is_guarded)
+
     # -- writes of elements
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -258,6 +266,7 @@ class StackedList(StoredList):
                 raise TraceError(TRACED_WRITE, where=user_line())
             numbers, leaf = self.stacks[0], self.elements.leaves[0]
         storage = make_storage(numbers, leaf, self.take_stored())
+        self._before_storage = self.stacks
         self.keep(storage)
         list.__delitem__(self, slice(None))
         self.stacks = [storage.array]
@@ -270,8 +279,12 @@ class StackedList(StoredList):
         if self.resume_storage(contents):
             elements: Sequence[Any] = ()
             self.stacks = list(contents)
+        elif self._before_storage is not None and _are_same(contents, self._before_storage):
+            elements, self.stacks = (), self._before_storage
         elif self._source and _are_same(contents, self._source):
             elements, self.stacks = self.made or (), None if self.made is not None else self._source
+        elif self._kept_storage is None and _are_same(contents, list(list.__iter__(self))):
+            return  # arrays stand for it, or it is as it was
         else:
             elements, self.stacks = contents, None
         list.__setitem__(self, slice(None), elements)
@@ -296,13 +309,18 @@ class StackedList(StoredList):
             failed = value_of(self.length == 0)
             trace.leave_if(failed, lambda _: ValueError("a list is empty"))
 
+    def _leave_if_all_are_others(self) -> None:
+        """Make NumPy run in place of runs in which all numbers are of another class, and the dtype is another one."""
+        found = [self.doubt_of_sum] if self.storage is not None else [d and d[1] for d in self.doubts]
+        tests = [d.test for d in found if d is not None]
+        if tests and len(tests) == len(found):
+            trace = require_current()
+            failed = reduce(xla.and_, map(trace.capture, tests))
+            trace.leave_if(failed, lambda _: TypeError("all numbers of a list are of another class"))
+
     def as_array(self) -> TracedArray:
         """Return what ``np.array`` makes of the list."""
-        if self.storage is not None and self.storage.others is not None:  # NumPy's dtype may be another one
-            trace = require_current()
-            trace.leave_if(
-                value_of(_np.all(self.storage.others)), lambda _: TypeError("a list has no number of a class")
-            )
+        self._leave_if_all_are_others()
         if self.is_sized:
             return self._as_sized_array()  # type: ignore[no-any-return]
         if self.stacks is not None and len(self.stacks) == 1 and _is_box(self.elements.tree):

@@ -276,3 +276,19 @@ def test_long_lists_keep_their_numbers(count):
         given, expected = [[float(k % 11) for k in range(count)] for _ in range(2)]
         assert compiled(given, least) == written_under_conditions(expected, least)
         assert given == expected
+
+
+def beside_a_side_that_fails(xs, c, y):
+    if xs[0] > 0:
+        t = xs[5]
+    else:
+        t = 2.0
+        if y > 5:
+            c = xs[0]
+    return t, c
+
+
+@pytest.mark.parametrize("y", [1.0, 6.0])
+def test_classes_of_numbers_beside_a_side_that_fails(y):
+    compiled = cyxla.jit(beside_a_side_that_fails, fallback="numpy")
+    assert repr(compiled([-3.0, 3.75], 2, y)) == repr(beside_a_side_that_fails([-3.0, 3.75], 2, y))

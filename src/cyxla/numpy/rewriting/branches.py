@@ -33,7 +33,8 @@ from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.promotion import Kind, dtype_of
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import current, require_current, resumed, user_line
-from cyxla.numpy.tracing.user_program.doubts import note_doubt
+from cyxla.numpy.tracing.user_program.classes import class_of
+from cyxla.numpy.tracing.user_program.doubts import doubt_of, note_doubt
 from cyxla.numpy.tracing.user_program.handlers import is_in_try_block
 from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 from cyxla.xla.hlo.builder import XlaOp
@@ -313,6 +314,8 @@ class _Joined:
             array = PossiblyUnbound(op, weak, rank0, self.name, is_unbound)
         if not self._failed and len(sides) == 2:
             note_doubt(array, self._test, *sides)
+        elif self._failed and array.ndim == 0:  # the class is that of the other side, which may be doubtful itself
+            array.doubt = next((d for v in sides if v.doubt and (d := doubt_of(v, class_of(array)))), None)
         shared = [a for v in self._values if v.leaves is not None for a in v.outer[k]]
         if shared:
             share(array, shared, self.name, _BRANCH)

@@ -385,7 +385,7 @@ CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
         [("reduce/reduce_vectors.h", {
             "REDUCE_PREFIX": prefix, "REDUCE_MEMORY": "float", "REDUCE_LOAD(m)": "m", "REDUCE_STORE(x)": "x",
             "REDUCE_KIND": kind, "REDUCE_REAL": "float", "REDUCE_BITS": "int32_t", "REDUCE_BEFORE(x, y)": "((x) > (y))",
-            "REDUCE_FIRST": "-__builtin_inff()", "REDUCE_SIGN": "(-0x7fffffff - 1)", "REDUCE_BETTER_ZERO": "0.0",
+            "REDUCE_FIRST": "-__builtin_inff()", "REDUCE_BETTER_ZERO": "0.0",
             "REDUCE_BETTER_SIGN(x)": "(~(x))",
             "REDUCE_TYPE0": "float", "REDUCE_UNIT0": "0", "REDUCE_TYPE1": "int8_t", "REDUCE_UNIT1": "0",
             "REDUCE_UPDATE0(v, w, x)": "v > x ? v : x", "REDUCE_UPDATE1(v, w, x)": "w | (v > x)",

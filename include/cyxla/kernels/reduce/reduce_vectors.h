@@ -17,7 +17,6 @@
  *   REDUCE_REAL, _BITS       its type, and an integer of that width
  *   REDUCE_BEFORE(x, y)      whether an element x is better than y
  *   REDUCE_FIRST             infinity that is worse than any element
- *   REDUCE_SIGN              the bit of its sign
  *   REDUCE_BETTER_ZERO       0.0 or -0.0: the zero that is better than the other one
  *   REDUCE_BETTER_SIGN(x)    bits with the sign bit set if x has the sign of that zero
  *
@@ -32,8 +31,9 @@
 #define REDUCE_BLOCK 512 /* columns of a block */
 
 #if REDUCE_KIND == 1
-/* An extreme of floats: by comparisons, in named vectors. The lowest bit of `odd` tells of NaNs, its sign of elements
-   whose sign is that of the better zero. */
+/* An extreme of floats: by comparisons, in named vectors. `odd` tells of NaNs, the signs of `signs` of elements whose
+   sign is that of the better zero. An element may be read twice: vectors at both ends overlap their neighbours, and
+   those between them are aligned. */
 #if defined(__AVX512F__)
 #define REDUCE_BYTES 64
 #else
@@ -44,47 +44,77 @@ typedef REDUCE_BITS REDUCE(mask) __attribute__((vector_size(REDUCE_BYTES)));
 typedef REDUCE_REAL REDUCE(unaligned) __attribute__((vector_size(REDUCE_BYTES), aligned(1), may_alias));
 
 #define REDUCE_WIDTH (REDUCE_BYTES / (int)sizeof(REDUCE_REAL))
-#define REDUCE_VECTOR(k)                                                                \
+#define REDUCE_BETTER(k, x)                                                             \
   {                                                                                     \
-    const REDUCE(vector) x = *(const REDUCE(unaligned) *)(from + i + (k)*REDUCE_WIDTH); \
     const REDUCE(mask) later = REDUCE_BEFORE(x, v##k);                                  \
-    v##k = (REDUCE(vector))(((REDUCE(mask))x & later) | ((REDUCE(mask))v##k & ~later)); \
-    odd##k |= (x != x) | (REDUCE_BETTER_SIGN((REDUCE(mask))x) & sign);                  \
+    v##k = (REDUCE(vector))(((REDUCE(mask))(x)&later) | ((REDUCE(mask))v##k & ~later)); \
+  }
+#define REDUCE_PAIR(k, l, a, b)                                                                    \
+  {                                                                                                \
+    const REDUCE(vector) x = *(const REDUCE(unaligned) *)(a), y = *(const REDUCE(unaligned) *)(b); \
+    REDUCE_BETTER(k, x)                                                                            \
+    REDUCE_BETTER(l, y)                                                                            \
+    signs |= REDUCE_BETTER_SIGN((REDUCE(mask))x) | REDUCE_BETTER_SIGN((REDUCE(mask))y);            \
+    odd |= ~((x <= y) | (x >= y));                                                                 \
   }
 
-static void REDUCE(row)(const REDUCE_MEMORY *from, int64_t n, REDUCE_TYPE0 *all0, REDUCE_TYPE1 *all1) {
-  const REDUCE(mask) none = {0}, sign = none + REDUCE_SIGN;
-  REDUCE(vector) v0 = (REDUCE(vector))none + REDUCE_FIRST, v1 = v0, v2 = v0, v3 = v0;
-  REDUCE(mask) odd0 = none, odd1 = none, odd2 = none, odd3 = none;
-  int64_t i = 0;
-  for (; i + 4 * REDUCE_WIDTH <= n; i += 4 * REDUCE_WIDTH) {
-    REDUCE_VECTOR(0) REDUCE_VECTOR(1) REDUCE_VECTOR(2) REDUCE_VECTOR(3)
-  }
-  odd0 |= odd1 | odd2 | odd3;
+/* Return an extreme that is not NaN, with its sign if it is zero. */
+static REDUCE_REAL REDUCE(signed_zero)(REDUCE_REAL best, REDUCE_BITS signs) {
+  return best != 0 ? best : signs < 0 ? REDUCE_BETTER_ZERO : -REDUCE_BETTER_ZERO;
+}
+
+static REDUCE_REAL REDUCE(few)(const REDUCE_MEMORY *from, int64_t n) {
   REDUCE_REAL best = REDUCE_FIRST;
-  REDUCE_BITS odd = 0;
-  for (int j = 0; j < REDUCE_WIDTH; ++j) {
-    const REDUCE_REAL a = REDUCE_BEFORE(v1[j], v0[j]) ? v1[j] : v0[j], b = REDUCE_BEFORE(v3[j], v2[j]) ? v3[j] : v2[j];
-    const REDUCE_REAL x = REDUCE_BEFORE(b, a) ? b : a;
-    best = REDUCE_BEFORE(x, best) ? x : best;
-    odd |= odd0[j];
-  }
-  for (; i < n; ++i) {
+  REDUCE_BITS signs = 0;
+  for (int64_t i = 0; i < n; ++i) {
     const REDUCE_REAL x = from[i];
     REDUCE_BITS bits;
     __builtin_memcpy(&bits, &x, sizeof bits);
+    if (x != x) return (REDUCE_REAL)__builtin_nan("");
     best = REDUCE_BEFORE(x, best) ? x : best;
-    odd |= (x != x) | (REDUCE_BETTER_SIGN(bits) & REDUCE_SIGN);
+    signs |= REDUCE_BETTER_SIGN(bits);
   }
-  if (best == 0) best = odd < 0 ? REDUCE_BETTER_ZERO : -REDUCE_BETTER_ZERO;
-  if (odd & 1) best = __builtin_nan("");
+  return REDUCE(signed_zero)(best, signs);
+}
+
+static REDUCE_REAL REDUCE(many)(const REDUCE_MEMORY *from, int64_t n) {
+  const REDUCE(mask) none = {0};
+  REDUCE(vector)
+  v0 = (REDUCE(vector))none + REDUCE_FIRST, v1 = v0, v2 = v0, v3 = v0, v4 = v0, v5 = v0, v6 = v0, v7 = v0;
+  REDUCE(mask) odd = none, signs = none;
+  const REDUCE_MEMORY *const last = from + n - REDUCE_WIDTH;
+  const REDUCE_MEMORY *at = from + (REDUCE_BYTES - (uint64_t)from % REDUCE_BYTES) / sizeof(REDUCE_REAL);
+  REDUCE_PAIR(0, 1, from, last)
+  for (; at + 7 * REDUCE_WIDTH <= last; at += 8 * REDUCE_WIDTH) {
+    REDUCE_PAIR(0, 1, at, at + REDUCE_WIDTH)
+    REDUCE_PAIR(2, 3, at + 2 * REDUCE_WIDTH, at + 3 * REDUCE_WIDTH)
+    REDUCE_PAIR(4, 5, at + 4 * REDUCE_WIDTH, at + 5 * REDUCE_WIDTH)
+    REDUCE_PAIR(6, 7, at + 6 * REDUCE_WIDTH, at + 7 * REDUCE_WIDTH)
+  }
+  for (; at + REDUCE_WIDTH <= last; at += 2 * REDUCE_WIDTH) REDUCE_PAIR(0, 1, at, at + REDUCE_WIDTH)
+  if (at <= last) REDUCE_PAIR(0, 1, at, last)
+  REDUCE_BETTER(0, v4)
+  REDUCE_BETTER(1, v5)
+  REDUCE_BETTER(2, v6) REDUCE_BETTER(3, v7) REDUCE_BETTER(0, v2) REDUCE_BETTER(1, v3) REDUCE_BETTER(0, v1)
+      REDUCE_REAL best = v0[0];
+  REDUCE_BITS any_odd = odd[0], all_signs = signs[0];
+  for (int j = 1; j < REDUCE_WIDTH; ++j) {
+    best = REDUCE_BEFORE(v0[j], best) ? v0[j] : best;
+    any_odd |= odd[j], all_signs |= signs[j];
+  }
+  return any_odd ? (REDUCE_REAL)__builtin_nan("") : REDUCE(signed_zero)(best, all_signs);
+}
+
+static void REDUCE(row)(const REDUCE_MEMORY *from, int64_t n, REDUCE_TYPE0 *all0, REDUCE_TYPE1 *all1) {
+  const REDUCE_REAL best = n < REDUCE_WIDTH ? REDUCE(few)(from, n) : REDUCE(many)(from, n);
   const REDUCE_TYPE0 v = REDUCE_UNIT0;
   const REDUCE_TYPE1 w = REDUCE_UNIT1;
   *all0 = REDUCE_UPDATE0(v, w, best), *all1 = REDUCE_UPDATE1(v, w, best);
 }
 #undef REDUCE_BYTES
 #undef REDUCE_WIDTH
-#undef REDUCE_VECTOR
+#undef REDUCE_BETTER
+#undef REDUCE_PAIR
 #elif REDUCE_KIND == 2
 static void REDUCE(row)(const REDUCE_MEMORY *from, int64_t n, REDUCE_TYPE0 *all0, REDUCE_TYPE1 *all1) {
   REDUCE_TYPE0 v = REDUCE_UNIT0;
@@ -201,6 +231,5 @@ static cyx_status REDUCE(run)(void *const *bufs, int64_t begin, int64_t end) {
 #undef REDUCE_BITS
 #undef REDUCE_BEFORE
 #undef REDUCE_FIRST
-#undef REDUCE_SIGN
 #undef REDUCE_BETTER_ZERO
 #undef REDUCE_BETTER_SIGN

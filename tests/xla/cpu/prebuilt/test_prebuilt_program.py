@@ -395,6 +395,25 @@ LARGE = """x = f32[{n}] parameter(0)
   ROOT r = (f32[{n}], bf16[{n}]) tuple(m, h)"""
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("combiner", ["maximum", "minimum"])
+def test_extremes_meet_rare_elements_everywhere(combiner, dtype):
+    worst = -np.inf if combiner == "maximum" else np.inf
+    for n in (1, 3, 7, 16, 17, 63, 64, 65, 150, 261):
+        module = parsed(f"""x = {dtype}[{n}] parameter(0)
+  c = {dtype}[] constant({worst})
+  ROOT m = {dtype}[] reduce(x, c), dimensions={{0}}, to_apply={combiner}_{dtype}""")
+        first, find = prebuilt(module), getattr(np, combiner).reduce
+        padded = np.empty(n + 16, module.parameters[0].shape.dtype.numpy_dtype)
+        for place in range(n):
+            x = padded[place % 16 :][:n]
+            for element, others in ((np.nan, 1.0), (5.0, 1.0), (-5.0, 1.0), (0.0, -0.0), (-0.0, 0.0)):
+                x[:] = others
+                x[place] = element
+                want = find(x) if others == 1 or n == 1 else 0.0 if combiner == "maximum" else -0.0
+                assert same_bits(first(x), x.dtype.type(want)), (n, place, element)
+
+
 @pytest.mark.parametrize("n", [32768, 40000, 131073])
 def test_tasks_change_no_bit(n):
     module = parsed(LARGE.format(n=n))

@@ -121,3 +121,26 @@ ENTRY e {{ x = {t}[{",".join(map(str, dims))}] parameter(0)
  ROOT y = {t}[{left}] transpose(x), dimensions={{{order}}} }}""")
     (x,) = given(module)
     np.testing.assert_array_equal(prebuilt(module)(x), x.T)
+
+
+BOUNDS = {
+    "maximum": "b = {t}[n] broadcast(l), dimensions={{}} ROOT y = {t}[n] maximum(x, b)",
+    "maximum on the left": "b = {t}[n] broadcast(l), dimensions={{}} ROOT y = {t}[n] maximum(b, x)",
+    "minimum": "b = {t}[n] broadcast(h), dimensions={{}} ROOT y = {t}[n] minimum(x, b)",
+    "minimum on the left": "b = {t}[n] broadcast(h), dimensions={{}} ROOT y = {t}[n] minimum(b, x)",
+    "clamp": "ROOT y = {t}[n] clamp(l, x, h)",
+}
+
+
+@pytest.mark.parametrize("t", ["f16", "f32", "f64"])
+@pytest.mark.parametrize("name", BOUNDS)
+def test_bounds_that_are_numbers(name, t):
+    body = BOUNDS[name].format(t=t).replace("[n]", "[70]")
+    module = cyxla.hlo.parse_module(
+        f"HloModule t\nENTRY e {{ x = {t}[70] parameter(0) l = {t}[] parameter(1) h = {t}[] parameter(2) {body} }}"
+    )
+    first, numbers = prebuilt(module), SPECIAL.astype(module.parameters[0].shape.dtype.numpy_dtype)
+    for low in numbers:
+        for high in numbers:
+            arrays = np.tile(numbers, 7), low, high
+            assert same_bits(first(*arrays), expected(module)(*arrays)), (low, high)

@@ -6,7 +6,7 @@ are processed in blocks of constant length. Operands may be one element, a row f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cyxla.types import ElementType as E
@@ -60,6 +60,15 @@ _LOOP = """\
   }}
 """
 
+#: Forms of extremes with one comparison, by the operands that are a bound: a number, the same for all elements, other
+#: than NaN and the zero that `scalar` excludes.
+_BOUNDED = {
+    "maximum": (({1: "at_least"}, "cyx_at_least_{t}(x0, x1)"), ({0: "at_least"}, "cyx_at_least_{t}(x1, x0)")),
+    "minimum": (({1: "at_most"}, "cyx_at_most_{t}(x0, x1)"), ({0: "at_most"}, "cyx_at_most_{t}(x1, x0)")),
+    "clamp": (({0: "at_least", 2: "at_most"}, "cyx_at_most_{t}(cyx_at_least_{t}(x1, x0), x2)"),),
+}
+_EXCLUDED_BITS = {"at_least": "(uint64_t)1 << {sign}", "at_most": "0"}  # of -0.0, and of 0.0
+
 
 def text(_: Level) -> str:
     """Return the C of the functions."""
@@ -101,7 +110,7 @@ def _loops(form: Form) -> str:
     twin = scalar.slow_path(form.opcode, form.operands[0])
     loop = {"block": BLOCK, "loads": loads, "store": "r[k]"}
     if twin is None:
-        return _LOOP.format(**loop, value=scalar.store(form.result, value), more="").rstrip()
+        return _bounded_loops(form) + _LOOP.format(**loop, value=scalar.store(form.result, value), more="").rstrip()
     return _with_twin(form, value, values, twin, loop)
 
 
@@ -117,3 +126,25 @@ def _with_twin(form: Form, value: str, values: Sequence[str], twin: tuple[str, s
         + "  if (!rare) continue;\n"
         + _LOOP.format(**loop, value=exact, more="").rstrip()
     )
+
+
+def _bounded_loops(form: Form) -> str:
+    """Return the loops of an extreme of floats for blocks whose bounds are numbers."""
+    if form.result not in (E.F32, E.F64):
+        return ""
+    return "".join(_bounded_loop(form, bounds, value) for bounds, value in _BOUNDED.get(form.opcode, ()))
+
+
+def _bounded_loop(form: Form, bounds: Mapping[int, str], value: str) -> str:
+    t = form.result
+    tests = [
+        f"!steps[{k}] && p{k}[0] == p{k}[0] && cyx_bits_{t}(p{k}[0]) != {_EXCLUDED_BITS[f].format(sign=t.bits - 1)}"
+        for k, f in bounds.items()
+    ]
+    element = {k: f"p{k}[{0 if k in bounds else 'k'}]" for k in range(len(form.operands))}
+    numbers, loads = "", ""
+    for k, text in element.items():
+        line = f"    const {scalar.local_type(t)} x{k} = {scalar.load(t, text)};\n"
+        numbers, loads = (numbers + line, loads) if k in bounds else (numbers, loads + line)
+    loop = _LOOP.format(block=BLOCK, loads=loads, store="r[k]", value=value.format(t=t), more="")
+    return f"  if ({' && '.join(tests)}) {{\n{numbers}{loop}    continue;\n  }}\n"

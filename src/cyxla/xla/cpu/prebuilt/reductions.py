@@ -112,7 +112,6 @@ def _extreme(combiner: str, t: E) -> dict[str, str | int]:
         "REDUCE_KIND": 1 if t in _LANES and combiner in _EXTREMES else 2 if t.bits < 32 else 0, "REDUCE_REAL": real,
         "REDUCE_BITS": f"int{t.bits}_t", "REDUCE_BEFORE(x, y)": f"((x) {'>' if is_maximum else '<'} (y))",
         "REDUCE_FIRST": f"({real}){'-' if is_maximum else ''}__builtin_inf()",
-        "REDUCE_SIGN": f"(int{t.bits}_t)((uint{t.bits}_t)1 << {t.bits - 1})",
         "REDUCE_BETTER_ZERO": "0.0" if is_maximum else "-0.0", "REDUCE_BETTER_SIGN(x)": f"({'~' * is_maximum}(x))",
     }  # fmt: skip
 

@@ -44,19 +44,20 @@ typedef REDUCE_BITS REDUCE(mask) __attribute__((vector_size(REDUCE_BYTES)));
 typedef REDUCE_REAL REDUCE(unaligned) __attribute__((vector_size(REDUCE_BYTES), aligned(1), may_alias));
 
 #define REDUCE_WIDTH (REDUCE_BYTES / (int)sizeof(REDUCE_REAL))
-#define REDUCE_BETTER(k, x)                                                             \
-  {                                                                                     \
-    const REDUCE(mask) later = REDUCE_BEFORE(x, v##k);                                  \
-    v##k = (REDUCE(vector))(((REDUCE(mask))(x)&later) | ((REDUCE(mask))v##k & ~later)); \
-  }
 #define REDUCE_PAIR(k, l, a, b)                                                                    \
   {                                                                                                \
     const REDUCE(vector) x = *(const REDUCE(unaligned) *)(a), y = *(const REDUCE(unaligned) *)(b); \
-    REDUCE_BETTER(k, x)                                                                            \
-    REDUCE_BETTER(l, y)                                                                            \
+    v##k = REDUCE(better)(v##k, x);                                                                \
+    v##l = REDUCE(better)(v##l, y);                                                                \
     signs |= REDUCE_BETTER_SIGN((REDUCE(mask))x) | REDUCE_BETTER_SIGN((REDUCE(mask))y);            \
     odd |= ~((x <= y) | (x >= y));                                                                 \
   }
+
+/* Return the better elements, of `best` where both are equal or those of `x` are NaN. */
+static inline CYX_INLINE REDUCE(vector) REDUCE(better)(REDUCE(vector) best, REDUCE(vector) x) {
+  const REDUCE(mask) later = REDUCE_BEFORE(x, best);
+  return (REDUCE(vector))(((REDUCE(mask))x & later) | ((REDUCE(mask))best & ~later));
+}
 
 /* Return an extreme that is not NaN, with its sign if it is zero. */
 static REDUCE_REAL REDUCE(signed_zero)(REDUCE_REAL best, REDUCE_BITS signs) {
@@ -84,19 +85,19 @@ static REDUCE_REAL REDUCE(many)(const REDUCE_MEMORY *from, int64_t n) {
   REDUCE(mask) odd = none, signs = none;
   const REDUCE_MEMORY *const last = from + n - REDUCE_WIDTH;
   const REDUCE_MEMORY *at = from + (REDUCE_BYTES - (uint64_t)from % REDUCE_BYTES) / sizeof(REDUCE_REAL);
-  REDUCE_PAIR(0, 1, from, last)
+  REDUCE_PAIR(0, 1, from, last);
   for (; at + 7 * REDUCE_WIDTH <= last; at += 8 * REDUCE_WIDTH) {
-    REDUCE_PAIR(0, 1, at, at + REDUCE_WIDTH)
-    REDUCE_PAIR(2, 3, at + 2 * REDUCE_WIDTH, at + 3 * REDUCE_WIDTH)
-    REDUCE_PAIR(4, 5, at + 4 * REDUCE_WIDTH, at + 5 * REDUCE_WIDTH)
-    REDUCE_PAIR(6, 7, at + 6 * REDUCE_WIDTH, at + 7 * REDUCE_WIDTH)
+    REDUCE_PAIR(0, 1, at, at + REDUCE_WIDTH);
+    REDUCE_PAIR(2, 3, at + 2 * REDUCE_WIDTH, at + 3 * REDUCE_WIDTH);
+    REDUCE_PAIR(4, 5, at + 4 * REDUCE_WIDTH, at + 5 * REDUCE_WIDTH);
+    REDUCE_PAIR(6, 7, at + 6 * REDUCE_WIDTH, at + 7 * REDUCE_WIDTH);
   }
-  for (; at + REDUCE_WIDTH <= last; at += 2 * REDUCE_WIDTH) REDUCE_PAIR(0, 1, at, at + REDUCE_WIDTH)
-  if (at <= last) REDUCE_PAIR(0, 1, at, last)
-  REDUCE_BETTER(0, v4)
-  REDUCE_BETTER(1, v5)
-  REDUCE_BETTER(2, v6) REDUCE_BETTER(3, v7) REDUCE_BETTER(0, v2) REDUCE_BETTER(1, v3) REDUCE_BETTER(0, v1)
-      REDUCE_REAL best = v0[0];
+  for (; at + REDUCE_WIDTH <= last; at += 2 * REDUCE_WIDTH) REDUCE_PAIR(0, 1, at, at + REDUCE_WIDTH);
+  if (at <= last) REDUCE_PAIR(0, 1, at, last);
+  v0 = REDUCE(better)(REDUCE(better)(v0, v1), REDUCE(better)(v2, v3));
+  v4 = REDUCE(better)(REDUCE(better)(v4, v5), REDUCE(better)(v6, v7));
+  v0 = REDUCE(better)(v0, v4);
+  REDUCE_REAL best = v0[0];
   REDUCE_BITS any_odd = odd[0], all_signs = signs[0];
   for (int j = 1; j < REDUCE_WIDTH; ++j) {
     best = REDUCE_BEFORE(v0[j], best) ? v0[j] : best;
@@ -113,7 +114,6 @@ static void REDUCE(row)(const REDUCE_MEMORY *from, int64_t n, REDUCE_TYPE0 *all0
 }
 #undef REDUCE_BYTES
 #undef REDUCE_WIDTH
-#undef REDUCE_BETTER
 #undef REDUCE_PAIR
 #elif REDUCE_KIND == 2
 static void REDUCE(row)(const REDUCE_MEMORY *from, int64_t n, REDUCE_TYPE0 *all0, REDUCE_TYPE1 *all1) {

@@ -54,7 +54,7 @@ typedef REDUCE_REAL REDUCE(unaligned) __attribute__((vector_size(REDUCE_BYTES), 
   }
 
 /* Return the better elements, of `best` where both are equal or those of `x` are NaN. */
-static inline CYX_INLINE REDUCE(vector) REDUCE(better)(REDUCE(vector) best, REDUCE(vector) x) {
+static inline __attribute__((always_inline)) REDUCE(vector) REDUCE(better)(REDUCE(vector) best, REDUCE(vector) x) {
   const REDUCE(mask) later = REDUCE_BEFORE(x, best);
   return (REDUCE(vector))(((REDUCE(mask))x & later) | ((REDUCE(mask))best & ~later));
 }

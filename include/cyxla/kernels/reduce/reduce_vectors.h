@@ -47,16 +47,16 @@ typedef REDUCE_REAL REDUCE(unaligned) __attribute__((vector_size(REDUCE_BYTES), 
 #define REDUCE_PAIR(k, l, a, b)                                                                    \
   {                                                                                                \
     const REDUCE(vector) x = *(const REDUCE(unaligned) *)(a), y = *(const REDUCE(unaligned) *)(b); \
-    v##k = REDUCE(better)(v##k, x);                                                                \
-    v##l = REDUCE(better)(v##l, y);                                                                \
+    REDUCE(improve)(&v##k, &x);                                                                    \
+    REDUCE(improve)(&v##l, &y);                                                                    \
     signs |= REDUCE_BETTER_SIGN((REDUCE(mask))x) | REDUCE_BETTER_SIGN((REDUCE(mask))y);            \
     odd |= ~((x <= y) | (x >= y));                                                                 \
   }
 
-/* Return the better elements, of `best` where both are equal or those of `x` are NaN. */
-static inline __attribute__((always_inline)) REDUCE(vector) REDUCE(better)(REDUCE(vector) best, REDUCE(vector) x) {
-  const REDUCE(mask) later = REDUCE_BEFORE(x, best);
-  return (REDUCE(vector))(((REDUCE(mask))x & later) | ((REDUCE(mask))best & ~later));
+/* Keep the better elements, those of `best` where both are equal or those of `x` are NaN. */
+static inline __attribute__((always_inline)) void REDUCE(improve)(REDUCE(vector) * best, const REDUCE(vector) * x) {
+  const REDUCE(mask) later = REDUCE_BEFORE(*x, *best);
+  *best = (REDUCE(vector))(((REDUCE(mask)) * x & later) | ((REDUCE(mask)) * best & ~later));
 }
 
 /* Return an extreme that is not NaN, with its sign if it is zero. */
@@ -94,9 +94,8 @@ static REDUCE_REAL REDUCE(many)(const REDUCE_MEMORY *from, int64_t n) {
   }
   for (; at + REDUCE_WIDTH <= last; at += 2 * REDUCE_WIDTH) REDUCE_PAIR(0, 1, at, at + REDUCE_WIDTH);
   if (at <= last) REDUCE_PAIR(0, 1, at, last);
-  v0 = REDUCE(better)(REDUCE(better)(v0, v1), REDUCE(better)(v2, v3));
-  v4 = REDUCE(better)(REDUCE(better)(v4, v5), REDUCE(better)(v6, v7));
-  v0 = REDUCE(better)(v0, v4);
+  REDUCE(improve)(&v0, &v1), REDUCE(improve)(&v2, &v3), REDUCE(improve)(&v4, &v5), REDUCE(improve)(&v6, &v7);
+  REDUCE(improve)(&v0, &v2), REDUCE(improve)(&v4, &v6), REDUCE(improve)(&v0, &v4);
   REDUCE_REAL best = v0[0];
   REDUCE_BITS any_odd = odd[0], all_signs = signs[0];
   for (int j = 1; j < REDUCE_WIDTH; ++j) {

@@ -130,11 +130,11 @@ def test_lists_of_any_length(function, kind):
 
 @pytest.mark.parametrize("function", [rows_of_table, statistics, total_of_loop, doubled, in_order, searched])
 def test_programs_serve_all_lengths(function):
-    """Lists that grow are compiled three times: for two lengths, then for any."""
+    """Lists that grow are compiled twice: for the first length, then for any."""
     jitted = cyxla.jit(function)
     for count in range(6, 40):
         assert_same(jitted(numbers(int, count)), function(numbers(int, count)))
-    assert jitted.cache_info().misses <= 3
+    assert jitted.cache_info().misses <= 2
 
 
 def test_a_list_that_grows_between_calls():
@@ -148,7 +148,7 @@ def test_a_list_that_grows_between_calls():
         tokens.append(following(table, tokens))
         expected.append(following.function(table, expected))
     assert tokens == expected
-    assert following.cache_info().misses == 3
+    assert following.cache_info().misses == 2
 
 
 @pytest.mark.parametrize("kind", [int, float, bool, complex])

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 MOST_SEPARATE: Final = 32  # numbers of a list that are inputs of their own
-LENGTHS_BEFORE: Final = 2  # lengths of a short list for which its numbers are inputs of their own
+LENGTHS_BEFORE: Final = 1  # lengths of a short list for which its numbers are inputs of their own
 _DTYPES: Final[dict[type, Any]] = {int: np.int64, float: np.float64, bool: np.bool_, complex: np.complex128}
 
 

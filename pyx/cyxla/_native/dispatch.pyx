@@ -85,7 +85,8 @@ cpdef enum Node:
     RECORD  # a dataclass, by its type and the names of its fields
     STATIC  # a string, bytes or an int, by its value
     STATIC_KEY  # any other static value, by identity or by its `static_key`
-    RECEIVER  # the object of a bound method, by identity
+    RECEIVER  # an object, such as that of a bound method, by identity
+    INSTANCE  # an object, by its class
     OUT
     SAME  # an object from outside, by identity
     MISSING  # a name or an attribute that does not exist
@@ -124,6 +125,7 @@ cdef struct Guard:
     PyObject *key
     Py_ssize_t node  # number of the node that the value must match
     Py_ssize_t same_as  # number of an earlier guard with the same object, or -1
+    Py_ssize_t other_than  # number of an earlier guard with another object, or -1
 
 
 cdef int traces = 0  # number of functions being traced, on all threads
@@ -171,7 +173,7 @@ def set_traces(int count):
 
 @cython.final
 cdef class Receiver:
-    """The object of a bound method that is not a container; it is static, and compared by identity.
+    """The object of a bound method that is not a container; it is static.
 
     Parameters
     ----------

@@ -6,7 +6,8 @@ cdef class Dispatcher:
     A subclass defines the method ``call_slowly(args, kwnames, hash)``, which returns the result, and adds
     signatures; and ``call_plainly(compiled, args, kwnames)``, which calls the function itself: always, or where a
     program would write to arrays that are read-only or share memory. ``call_after_failure(error, args, kwnames)`` calls
-    it after a failed run, whose error the function may catch.
+    it after a failed run, whose error the function may catch. ``run_with_passed(compiled, inputs, out, args,
+    kwnames)`` runs a program that changes or returns values passed.
 
     Parameters
     ----------
@@ -113,6 +114,7 @@ cdef class Dispatcher:
         self, CallSignature signature, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **inputs,
         PyObject *out,
     ):
+        cdef Py_ssize_t k
         cdef Compiled compiled = signature.compiled
         self.hits += 1
         self.clock += 1
@@ -124,7 +126,12 @@ cdef class Dispatcher:
                 return self.call_plainly(
                     compiled, passed_values(args, nargs, kwnames), () if kwnames == NULL else <tuple> kwnames
                 )
-            return signature.compiled.run(inputs, signature.inputs, None if out == NULL else <object> out)
+            if compiled.takes_passed:
+                return self.run_with_passed(
+                    compiled, [<object> inputs[k] for k in range(signature.inputs)], None if out == NULL else <object> out,
+                    passed_values(args, nargs, kwnames), () if kwnames == NULL else <tuple> kwnames,
+                )
+            return compiled.run(inputs, signature.inputs, None if out == NULL else <object> out)
         except CaughtError as failure:
             return self.call_after_failure(
                 failure.error, passed_values(args, nargs, kwnames), () if kwnames == NULL else <tuple> kwnames

@@ -31,6 +31,8 @@ cdef class Compiled:
         Inputs that are written: their new values are the last results of the program, before the failure.
     finishes : bool
         True if the result goes through ``finish``, which changes objects from outside.
+    takes_passed : bool
+        True if the dispatcher's ``run_with_passed`` runs the program, which needs the values passed.
     plain : bool
         True if no program runs, but ``call_plainly`` of the dispatcher.
     direct : callable, optional
@@ -39,7 +41,7 @@ cdef class Compiled:
 
     cdef readonly object executable, direct
     cdef readonly tuple plan, input_axes, layouts, spectra
-    cdef readonly bint fails, finishes, plain
+    cdef readonly bint fails, finishes, takes_passed, plain
     cdef readonly tuple writes
     cdef bint passes_arguments  # True if an argument itself is among the results
     cdef Py_ssize_t n_writes
@@ -53,9 +55,11 @@ cdef class Compiled:
 
     def __init__(
         self, executable, tuple plan, bint fails, bytes rank0, tuple input_axes=None, tuple layouts=None,
-        tuple spectra=None, tuple writes=(), bint finishes=False, bint plain=False, direct=None,
+        tuple spectra=None, tuple writes=(), bint finishes=False, bint takes_passed=False, bint plain=False,
+        direct=None,
     ):
-        self.writes, self.finishes, self.n_writes = writes, finishes, len(writes)
+        self.writes, self.n_writes = writes, len(writes)
+        self.finishes, self.takes_passed = finishes, takes_passed
         self.plain, self.direct = plain, direct
         self.written = <Py_ssize_t *> PyMem_Calloc(len(writes) + 1, sizeof(Py_ssize_t))
         if self.written == NULL:

@@ -19,12 +19,10 @@ cdef uint64_t hash_value(uint64_t hash, PyObject *value, int depth, int *left) n
         for k in range(PyArray_NDIM(<PyArrayObject *> value)):
             hash = mix(hash, PyArray_DIMS(<PyArrayObject *> value)[k] + 1)
         return hash if PyArray_IS_C_CONTIGUOUS(<PyArrayObject *> value) else hash_axes(hash, <PyArrayObject *> value)
-    hash = mix(hash, <uint64_t> Py_TYPE(value))
+    hash = mix(hash, <uint64_t> Py_TYPE(object_of(value)))
     left[0] -= 1
     if depth == MAX_DEPTH or left[0] < 0:
         return hash
-    if Py_TYPE(value) == <PyTypeObject *> Receiver:
-        return mix(hash, <uint64_t> <PyObject *> (<Receiver> value).value)
     if PyTuple_Check(container):
         for k in range(PyTuple_GET_SIZE(container)):
             hash = hash_value(hash, PyTuple_GET_ITEM(container, k), depth + 1, left)

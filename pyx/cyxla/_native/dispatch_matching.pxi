@@ -8,8 +8,7 @@ cdef PyObject *find_value(const Guard *guard, PyObject *const *args, PyObject **
         value = args[guard.of]
         if value == NULL:
             return NULL
-        if Py_TYPE(value) == <PyTypeObject *> Receiver:
-            value = <PyObject *> (<Receiver> value).value
+        value = object_of(value)
     elif guard.source == Source.GLOBAL:
         value = PyDict_GetItem(guard.owner, guard.key)
         if value == NULL:
@@ -30,6 +29,13 @@ cdef PyObject *find_value(const Guard *guard, PyObject *const *args, PyObject **
         elif PyTuple_Check(<object> owner) or PyList_Check(<object> owner):
             return item_of(owner, guard.key)
     Py_XINCREF(value)
+    return value
+
+
+cdef inline PyObject *object_of(PyObject *value) noexcept:
+    """Return a value passed, without the `Receiver` around it."""
+    if Py_TYPE(value) == <PyTypeObject *> Receiver:
+        return <PyObject *> (<Receiver> value).value
     return value
 
 
@@ -310,10 +316,10 @@ cdef bint equal(PyObject *one, PyObject *other) noexcept:
 
 cdef bint is_static(PyObject *value, const SignatureNode *node) noexcept:
     if node.kind == Node.RECEIVER:
-        if Py_TYPE(value) != <PyTypeObject *> Receiver:
-            return False
         key = <object> node.key
-        return (key() if node.count else key) is (<Receiver> value).value
+        return (key() if node.count else key) is <object> object_of(value)
+    if node.kind == Node.INSTANCE:
+        return <PyObject *> Py_TYPE(object_of(value)) == node.key
     if node.kind == Node.STATIC:
         return value == node.key or equal(value, node.key)
     if node.names == value:

@@ -19,8 +19,8 @@ cdef class CallSignature:
     inputs : int
         Number of inputs of the program.
     guards : list of tuple, optional
-        Values from outside that the program depends on: ``(source, of, owner, key, node, same_as)`` as in `Guard`, where
-        `node` is a number among `nodes`, behind those of the arguments.
+        Values from outside that the program depends on: ``(source, of, owner, key, node, same_as, other_than)`` as in
+        `Guard`, where `node` is a number among `nodes`, behind those of the arguments.
     """
 
     cdef SignatureNode *nodes
@@ -73,8 +73,9 @@ cdef class CallSignature:
         if self.guards == NULL:
             raise MemoryError
         cdef Guard *guard = self.guards
-        for source, of, owner, key, node, same_as in guards:
-            guard.source, guard.of, guard.node, guard.same_as = source, of, node, same_as
+        for source, of, owner, key, node, same_as, other_than in guards:
+            guard.source, guard.of, guard.node = source, of, node
+            guard.same_as, guard.other_than = same_as, other_than
             guard.key = <PyObject *> key
             if source == Source.GLOBAL:
                 guard.owner, guard.builtins = <PyObject *> owner[0], <PyObject *> owner[1]
@@ -149,6 +150,8 @@ cdef class CallSignature:
             node = &self.nodes[guard.node]
             if guard.same_as >= 0:
                 is_match = values[done] == values[guard.same_as]
+            elif guard.other_than >= 0:
+                is_match = values[done] != values[guard.other_than]
             elif values[done] == NULL:
                 is_match = node.kind == Node.MISSING
             else:

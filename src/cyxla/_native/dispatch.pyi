@@ -19,11 +19,12 @@ class Node(IntEnum):
     STATIC = 12
     STATIC_KEY = 13
     RECEIVER = 14
-    OUT = 15
-    SAME = 16
-    MISSING = 17
-    ANY = 18
-    NUMBERS = 19
+    INSTANCE = 15
+    OUT = 16
+    SAME = 17
+    MISSING = 18
+    ANY = 19
+    NUMBERS = 20
 
 class Source(IntEnum):
     ARGUMENT = 0
@@ -66,6 +67,7 @@ class Compiled:
     spectra: tuple[tuple[int, int], ...] | None
     writes: tuple[int, ...]
     finishes: bool
+    takes_passed: bool
     plain: bool
     direct: Callable[..., Any] | None
     stamp: int
@@ -80,6 +82,7 @@ class Compiled:
         spectra: tuple[tuple[int, int], ...] | None = None,
         writes: tuple[int, ...] = (),
         finishes: bool = False,
+        takes_passed: bool = False,
         plain: bool = False,
         direct: Callable[..., Any] | None = None,
     ) -> None: ...

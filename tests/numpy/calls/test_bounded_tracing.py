@@ -101,27 +101,30 @@ def test_results_of_many_known_numbers():
         assert cyxla.jit(rows)() == rows()
 
 
-class Scale:
+class Unit:
     def __init__(self, factor):
         self.factor = np.full(2, factor)
 
+
+class Scale:
+    def __init__(self, factor):
+        self.unit = Unit(factor)
+
     @cyxla.jit
     def named_self(self, x):
-        return x * self.factor
+        return x * self.unit.factor
 
     @cyxla.jit
     def named_otherwise(this, x):  # noqa: N805 - which no signature tells from an argument
-        return x * this.factor
+        return x * this.unit.factor
 
 
-@pytest.mark.parametrize("method", ["named_self", "named_otherwise"])
-def test_methods_of_many_objects(method):
+@pytest.mark.parametrize("method, subject", [("named_self", "of the method"), ("named_otherwise", "this")])
+def test_methods_of_many_objects(method, subject):
     scales = [Scale(float(n)) for n in range(MOST_SPECIALISATIONS + 3)]
     with pytest.warns() as found:
         results = [[getattr(scale, method)(np.ones(2)) for _ in range(2)] for scale in scales]
-    np.testing.assert_array_equal(results, [[scale.factor] * 2 for scale in scales])
+    np.testing.assert_array_equal(results, [[scale.unit.factor] * 2 for scale in scales])
     texts = [str(w.message) for w in found]
     assert [type(w.message) for w in found] == [RecompileWarning, FallbackWarning]
-    assert all(
-        "since the object of the method changes" in text and "function of their arrays" in text for text in texts
-    )
+    assert all(f"since the object {subject} changes" in text and "function of their arrays" in text for text in texts)

@@ -7,6 +7,7 @@ from dataclasses import is_dataclass
 from typing import Any, Final, NamedTuple
 
 from cyxla.errors import TraceError, UnimplementedError
+from cyxla.numpy.calls.receivers import receiver_value
 from cyxla.numpy.state.effects import DELETED, Effect, Outside, move_to_end, moved_keys, set_attribute, set_item
 from cyxla.numpy.tracing.arrays.number_table import TableRow, note_result
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
@@ -19,7 +20,7 @@ Step = tuple[Callable[[Any, Any], Any], Any]  # function of a container and a ke
 
 
 class Place(NamedTuple):
-    """Place of a container among the values passed to a call.
+    """Place of a container or an object among the values passed to a call.
 
     Attributes
     ----------
@@ -33,8 +34,8 @@ class Place(NamedTuple):
     steps: tuple[Step, ...]
 
     def find(self, passed: Sequence[Any]) -> Any:
-        """Return the container in a call."""
-        value = passed[self.source]
+        """Return the container or object in a call."""
+        value = receiver_value(passed[self.source])
         for get, key in self.steps:
             value = get(value, key)
         return value
@@ -42,24 +43,27 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class ArgumentChange:
-    """Change of a container among the arguments.
+    """Change of a container or an object among the arguments.
 
     Attributes
     ----------
     change : callable
         Function of the container, the key, and the new value.
     place : Place
-        Place of the container.
+        Place of the container or object.
     key : object
         Key or name of the changed part; None for the whole.
     text : str
         Description for messages.
+    is_of_object : bool
+        Whether it is an object that changes, not a container.
     """
 
     change: Callable[[Any, Any, Any], None]
     place: Place
     key: Any
     text: str
+    is_of_object: bool = False
 
 
 class _Copied(NamedTuple):

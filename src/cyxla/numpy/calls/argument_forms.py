@@ -21,9 +21,15 @@ class ArgumentForms:
         Names of numbers and small arrays among the arguments whose values the function needs while it is traced.
     static_outside : frozenset of str
         Expressions of such values from outside.
+
+    Parameters
+    ----------
+    package : str
+        Package or module of the function, whose objects may be arguments.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, package: str) -> None:
+        self._package = package
         self.static: frozenset[str] = frozenset()
         self.static_outside: frozenset[str] = frozenset()
         self._lists = NumberLists()
@@ -31,7 +37,7 @@ class ArgumentForms:
 
     def read(self, binding: Binding, passed: tuple[Any, ...]) -> Call:
         """Read the arguments of a call; see `read_arguments`."""
-        return read_arguments(binding, passed, needed=self.static, lists=self._lists)
+        return read_arguments(binding, passed, needed=self.static, lists=self._lists, package=self._package)
 
     def read_specs(self, binding: Binding, passed: tuple[Any, ...]) -> Call:
         """Read specs of arguments, among which lists are passed number by number."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -12,7 +12,7 @@ import numpy as np
 from cyxla._native.dispatch import CaughtError, Compiled, Dispatcher, build, drop_zero_imaginary, with_layout
 from cyxla._native.launch import Program
 from cyxla.errors import DeadlineExceededError, InvalidArgumentError, OpError
-from cyxla.numpy.calls.argument_changes import ArgumentChange, apply_all, has_arguments, with_containers
+from cyxla.numpy.calls.argument_changes import ArgumentChange, apply_all, with_containers
 from cyxla.numpy.calls.lowering import NO_GUARDS, Lowered
 from cyxla.numpy.state.guards import Guards
 from cyxla.numpy.tracing import containers
@@ -63,7 +63,7 @@ class Entry(Compiled):
         layouts = None if all(layout == ROW_MAJOR_RESULT for layout in lowered.layouts) else lowered.layouts
         super().__init__(
             executable, build_plan(lowered.tree), lowered.fails, bytes(lowered.rank0), input_axes, layouts,
-            lowered.spectra or None, lowered.writes, bool(lowered.effects or lowered.places),
+            lowered.spectra or None, lowered.writes, bool(lowered.effects or lowered.places), lowered.takes_passed,
         )  # fmt: skip
         self.lowered = lowered
         self.seconds = seconds
@@ -153,22 +153,17 @@ class Entry(Compiled):
         """Values from outside that the program depends on."""
         return self.lowered.guards
 
-    @property
-    def takes_containers(self) -> bool:
-        """True if the function changes or returns containers of its arguments, so that `finish_call` follows a run."""
-        return has_arguments(self.lowered.places) or self.changes_containers
-
-    @property
+    @cached_property
     def changes_containers(self) -> bool:
         """True if the function changes containers of its arguments."""
-        return any(isinstance(effect, ArgumentChange) for effect in self.lowered.effects)
+        return any(isinstance(e, ArgumentChange) and not e.is_of_object for e in self.lowered.effects)
 
     def finish(self, result: Any) -> Any:
         """Change the objects from outside, and return the function's own result."""
-        return result if self.takes_containers else self.finish_call(result, ())
+        return result if self.takes_passed else self.finish_call(result, ())
 
     def finish_call(self, result: Any, passed: Sequence[Any]) -> Any:
-        """Change the containers among the values passed as well, and return them where the function does."""
+        """Change the values passed as well, and return them where the function does."""
         result = with_containers(result, self.lowered.places, passed)
         if not self.lowered.effects:
             return result

@@ -154,7 +154,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         self._vain = VainTraces()
         self._same_arrays = SameArrays()
         self._specialisations = Specialisations(self._static.has, line_of(function))
-        self._forms = ArgumentForms()
+        self._forms = ArgumentForms(package_of(inspect.unwrap(function)))
         self._missing: list[OpError] = []  # what this machine lacks, for each signature that it cannot compile
         update_wrapper(self, function)
 
@@ -211,15 +211,13 @@ class Jitted(Dispatcher, Generic[P, R]):
     ) -> Any:
         """Call the program of a call, or the function itself in its place."""
         binding = call.binding
-        takes_containers = isinstance(entry, Entry) and entry.takes_containers
-        if call.fast_path and not takes_containers:
-            nodes, inputs = call.passed_nodes(with_lists=not entry.plain), len(call.leaves)
+        if call.fast_path:
+            of_classes = isinstance(entry, Entry) and entry.lowered.is_of_classes
+            nodes = call.passed_nodes(with_lists=not entry.plain, of_classes=of_classes)
+            inputs = len(call.leaves)
             self.add_signature(hash, entry.guards.signature(entry, len(args) - len(kwnames), kwnames, nodes, inputs))
         if entry.plain:
             return self.call_plainly(entry, args, kwnames)
-        if isinstance(entry, Entry) and entry.changes_containers and shares_containers(args):
-            self._fall_back(InvalidArgumentError(f"{self.name} gets a list or dict twice", hint="pass copies of it"))
-            return self._call_function(args, kwnames)
         outside = entry.guards.fetch(args)
         if outside is None and entry.guards.inputs:  # values from outside have changed since they were traced
             return self._call_function(args, kwnames)
@@ -227,10 +225,19 @@ class Jitted(Dispatcher, Generic[P, R]):
         if entry.writes and not entry.check_writes(leaves):
             return self.call_plainly(entry, args, kwnames)
         try:
-            result = entry(leaves, None if binding.out is None else args[binding.out])
+            out = None if binding.out is None else args[binding.out]
+            return self.run_with_passed(entry, leaves, out, args, kwnames) if entry.takes_passed else entry(leaves, out)
         except CaughtError as failure:
             return self.call_after_failure(failure.error, args, kwnames)
-        return entry.finish_call(result, args) if isinstance(entry, Entry) and takes_containers else result
+
+    def run_with_passed(
+        self, entry: Any, inputs: list[Any], out: Any, args: tuple[Any, ...], kwnames: tuple[str, ...]
+    ) -> Any:
+        """Run a program that changes or returns containers or objects among its arguments."""
+        if entry.changes_containers and shares_containers(args):
+            self._fall_back(InvalidArgumentError(f"{self.name} gets a list or dict twice", hint="pass copies of it"))
+            return self._call_function(args, kwnames)
+        return entry.finish_call(entry(inputs, out), args)
 
     def call_plainly(self, compiled: Compiled, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
         """Call the function itself: always, or where a program would write to arrays that it must not write."""

@@ -18,12 +18,19 @@ from cyxla import config
 from cyxla._native.dispatch import Source
 from cyxla.errors import DTypeError, OpError, TraceError, UnimplementedError
 from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, Adapter
-from cyxla.numpy.calls.argument_changes import ArgumentChange, ArgumentContainers, Marking, places_in
+from cyxla.numpy.calls.argument_changes import (
+    ArgumentChange,
+    ArgumentContainers,
+    Marking,
+    Place,
+    has_arguments,
+    places_in,
+)
 from cyxla.numpy.calls.constant_results import constant_result
 from cyxla.numpy.calls.deferred_results import deferred_result
 from cyxla.numpy.rewriting.parts.python_state import traced_parts
 from cyxla.numpy.rewriting.parts.unbound import Unbound
-from cyxla.numpy.state.effects import Effect
+from cyxla.numpy.state.effects import Effect, Outside
 from cyxla.numpy.state.guards import Guards
 from cyxla.numpy.state.names import guard_names
 from cyxla.numpy.state.outside import OutsideValues, Path
@@ -194,7 +201,9 @@ class Lowered:
     writes_last : bool
         Whether one argument is written, once, nothing is computed after that, and no arrays but arguments are returned.
     places : object
-        Places in the result, and in new values, of containers among the arguments; see `places_in`.
+        Places in the result, and in new values, of containers and objects among the arguments; see `places_in`.
+    is_of_classes : bool
+        Whether the program serves all objects of the classes of those among the arguments.
     """
 
     module: HloModule
@@ -210,6 +219,12 @@ class Lowered:
     guards: Guards = NO_GUARDS
     writes_last: bool = False
     places: Any = None
+    is_of_classes: bool = False
+
+    @property
+    def takes_passed(self) -> bool:
+        """True if the function changes or returns containers or objects among its arguments."""
+        return has_arguments(self.places) or any(isinstance(e, ArgumentChange) for e in self.effects)
 
     @property
     def is_array(self) -> bool:
@@ -329,8 +344,11 @@ def _lower(
         with watching({} if outside is None else outside.watched):
             returned, containers = _run(trace, partial(call, arguments), len(inputs), outside)
         writes_last = trace.program.writes == [trace.builder.instruction_count]
-        returned, effects = _with_effects(returned, containers, outside, open_sizes)
+        is_of_classes = outside is not None and open_sizes is None and outside.depends_on_classes()
+        returned, effects = _with_effects(returned, containers, outside, open_sizes, is_of_classes=is_of_classes)
         if outside is not None:
+            if is_of_classes:
+                outside.require_several_objects()
             inputs += [_Input(h.array, h.op, h.text) for h in outside.hidden]
             passed += [h.array for h in outside.hidden]
         changed = [effect.text for effect in effects]
@@ -366,7 +384,7 @@ def _lower(
     return Lowered(
         module, trace.program, tree, failure is not None, rank0, tuple(input_axes), tuple(layouts), spectra,
         writes, effects, NO_GUARDS if outside is None else outside.guards(),
-        writes_last and len(writes) == 1 and not effects and not arrays and places is None, places,
+        writes_last and len(writes) == 1 and not effects and not arrays and places is None, places, is_of_classes,
     )  # fmt: skip
 
 
@@ -405,22 +423,48 @@ def _run(
 
 
 def _with_effects(
-    returned: Any, containers: ArgumentContainers, outside: OutsideValues | None, open_sizes: OpenSizes | None
-) -> tuple[Any, tuple[Effect | ArgumentChange, ...]]:
+    returned: Any, containers: ArgumentContainers, outside: OutsideValues | None, open_sizes: OpenSizes | None, *,
+    is_of_classes: bool,
+) -> tuple[Any, tuple[Effect | ArgumentChange, ...]]:  # fmt: skip
     """Return the result with the new values of changed objects, and the changes."""
     changes = containers.changes()
     effects: list[tuple[Effect | ArgumentChange, Any]] = [*changes]
-    effects += [] if outside is None else outside.effects()
+    if outside is not None:
+        effects += _with_places(outside) if is_of_classes else outside.effects()
     if changes and outside is None:
         raise UnimplementedError(f"{changes[0][0].text} is changed, which only calls of the function can do")
     if open_sizes is not None and effects:
         raise UnimplementedError("the function changes names, attributes or containers")
-    marking = Marking(containers, (lambda value: None) if outside is None else outside.as_result)
+    from_outside: Callable[[Any], Any] = (lambda value: None) if outside is None else outside.as_result
+    if outside is not None and is_of_classes:
+        from_outside = partial(_place_or_mark, outside)
+    marking = Marking(containers, from_outside)
     values = [value for _, value in effects]
     if outside is not None:
         returned = marking.result(returned, (0,) if effects else ())
     values = [marking.new_value(value, (1 + k,)) for k, value in enumerate(values)]
     return (returned, *values) if effects else returned, tuple([effect for effect, _ in effects])
+
+
+def _with_places(outside: OutsideValues) -> list[tuple[Effect | ArgumentChange, Any]]:
+    """Return the changes of objects, those among the arguments by their places."""
+    found: list[tuple[Effect | ArgumentChange, Any]] = []
+    for effect, value in outside.effects():
+        place = _place_of(outside, effect.owner())
+        change = effect if place is None else ArgumentChange(effect.change, place, effect.key, effect.text, True)
+        found.append((change, value))
+    return found
+
+
+def _place_or_mark(outside: OutsideValues, value: Any) -> Any:
+    """Return an object among the arguments by its place, as a part of a result; others as `OutsideValues` does."""
+    place = _place_of(outside, value)
+    return outside.as_result(value) if place is None else Outside(place)
+
+
+def _place_of(outside: OutsideValues, value: Any) -> Place | None:
+    number = outside.argument_of(value)
+    return None if number is None else Place(number, ())
 
 
 def _results(

@@ -66,9 +66,10 @@ class ProgramCache:
 
     def find(self, call: Call) -> ExactEntry | None:
         """Return the program of a call with the values from outside as they are; None if there is none."""
-        for guards in self._guards.get(call.key, ()):
-            if guards.fetch(call.passed) is not None:
-                return self.entries.get((*call.key, guards.number))
+        for key in (call.key, call.key_of_classes):
+            for guards in () if key is None else self._guards.get(key, ()):
+                if guards.fetch(call.passed) is not None:
+                    return self.entries.get((*key, guards.number))
         return self.entries.get((*call.key, None))
 
     def find_or_make(self, call: Call, make: Callable[[], ExactEntry], dispatcher: Dispatcher) -> ExactEntry:
@@ -87,14 +88,17 @@ class ProgramCache:
             entry = self.find(call)
             if entry is None:
                 entry = make()
-                self.add(call, entry, dispatcher, self._add_guards(call.key, entry.guards, dispatcher))
+                self.add(call, entry, dispatcher)
         return entry
 
-    def add(self, call: Call, entry: ExactEntry, dispatcher: Dispatcher, guards: int | None = None) -> None:
+    def add(self, call: Call, entry: ExactEntry, dispatcher: Dispatcher) -> None:
         """Add the program of a call under the number of its guards."""
+        is_of_classes = isinstance(entry, Entry) and entry.lowered.is_of_classes
+        key = call.key_of_classes if is_of_classes else call.key
+        guards = self._add_guards(key, entry.guards, dispatcher)
         with self._lock:
             entry.stamp = dispatcher.clock
-            self.entries[(*call.key, guards)] = entry
+            self.entries[(*key, guards)] = entry
             if len(self.entries) > MAX_ENTRIES:
                 self._drop_oldest(entry, dispatcher)
             self.recent_calls = [*self.recent_calls[1 - WARN_AFTER :], call.without_arrays()]

@@ -1,4 +1,4 @@
-"""Receivers of methods, and arguments of functions that are inlined into the function being traced."""
+"""Receivers of methods, objects as arguments, and arguments of functions that are inlined into the one being traced."""
 
 from __future__ import annotations
 
@@ -27,6 +27,16 @@ def is_receiver(value: Any) -> bool:
     """Return True for an object that can be an argument of a method alone, as its `self`."""
     known = (Receiver, TracedArray, np.ndarray, np.generic, int, float, complex, *STATIC_TYPES)
     return not isinstance(value, known) and kind_of(value) is None and not is_array_like(value)
+
+
+def is_object_of(value: Any, package: str | None) -> bool:
+    """Return True for an object of a class that is written in Python, in a package or module."""
+    kind = type(value)
+    is_known = kind.__module__.partition(".")[0] == package and is_receiver(value)
+    if not is_known or hasattr(kind, "__dlpack__") or hasattr(kind, "__buffer__"):
+        return False
+    first = kind.__mro__[-2]  # behind it, there is `object` alone
+    return first.__module__ != "builtins" and any(name in vars(first) for name in ("__dict__", "__slots__"))
 
 
 def receiver_value(value: Any) -> Any:

@@ -91,7 +91,7 @@ class Specialisations:
         subject, specs = _changing_argument([*self._seen.values(), call])
         hint = "mark it static= if it should be compiled for each value" if specs else _STRUCTURE_HINT
         if _are_objects(specs):
-            subject, hint = "the object of the method", _OBJECT_HINT
+            subject, hint = _object_of(subject), _OBJECT_HINT
         return TraceError(
             f"it has been specialised {count} times, since {subject} changes", where=self._where, hint=hint
         )
@@ -142,8 +142,12 @@ def _changing_argument(calls: Sequence[Call]) -> tuple[str, list[Any]]:
     return "the structure of its arguments", []
 
 
+def _object_of(subject: str) -> str:
+    return "the object of the method" if subject == "argument self" else subject.replace("argument", "the object", 1)
+
+
 def _are_objects(specs: Sequence[Any]) -> bool:
-    """Return True for the objects that a method was called for."""
+    """Return True for objects, such as those that a method was called for."""
     return bool(specs) and all(isinstance(s, Static) and _is_key_of_receiver(s.key) for s in specs)
 
 
@@ -156,7 +160,7 @@ def warn_recompilation(name: str, calls: Sequence[Call], reason_of_sizes: str) -
     subject, specs = _changing_argument(calls)
     reason, hint = f"{subject} changes", _STRUCTURE_HINT
     if _are_objects(specs):
-        reason, hint = "the object of the method changes", _OBJECT_HINT
+        reason, hint = f"{_object_of(subject)} changes", _OBJECT_HINT
     elif specs:
         reason += f": {', '.join(dict.fromkeys(map(str, specs[-4:])))}"
         hint = _recompilation_hint(specs, reason_of_sizes)

@@ -16,6 +16,7 @@ from cyxla.numpy.calls.argument_binding import Binding
 from cyxla.numpy.calls.argument_changes import ArgumentContainers
 from cyxla.numpy.calls.lowering import MOST_STATIC, Spec
 from cyxla.numpy.calls.number_lists import NumberLists, class_of_numbers
+from cyxla.numpy.calls.receivers import is_object_of
 from cyxla.numpy.calls.specs import array_of, array_spec, is_pair, spec
 from cyxla.numpy.tracing import containers
 from cyxla.numpy.tracing.containers import LEAF, Tree
@@ -100,10 +101,28 @@ class Call:
         """Key of the cache, equal for calls that one program serves."""
         return (self.binding.keywords, tuple(self.trees), tuple(self.specs))
 
-    def passed_nodes(self, *, with_lists: bool = True) -> list[Any]:
-        """Return the nodes in the order of the values passed; only a program needs the arrays of lists."""
+    @property
+    def key_of_classes(self) -> Any:
+        """Key like `key`, with the classes of objects in their place; None without objects."""
+        if not any(_is_receiver(s) for s in self.specs):
+            return None
+        specs = tuple([(Receiver, type(_value_of(s))) if _is_receiver(s) else s for s in self.specs])
+        return (self.binding.keywords, tuple(self.trees), specs)
+
+    def passed_nodes(self, *, with_lists: bool = True, of_classes: bool = False) -> list[Any]:
+        """Return the nodes in the order of the values passed.
+
+        Parameters
+        ----------
+        with_lists : bool
+            Whether the arrays of lists are needed, as a program does.
+        of_classes : bool
+            Whether objects are compared by their classes.
+        """
         out = [(Node.OUT, 0, 0, None, None)]
         nodes = [n for k in range(self.binding.passed) for n in (out if k == self.binding.out else self.nodes[k])]
+        if of_classes:
+            nodes = [_node_of_class(n) if n[0] is Node.RECEIVER else n for n in nodes]
         return nodes if with_lists else [(*n[:2], -1, *n[3:]) if n[0] is Node.NUMBERS else n for n in nodes]
 
     def without_arrays(self) -> Call:
@@ -154,6 +173,15 @@ class Call:
         return function(*[v for a, v in pairs if not a.keyword], **keywords), containers
 
 
+def _is_receiver(spec_: Any) -> bool:
+    return isinstance(spec_, Static) and isinstance(spec_.value, (Receiver, _WeakReceiver))
+
+
+def _node_of_class(node: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the node of the class of an object."""
+    return (Node.INSTANCE, 0, 0, type(node[3]() if node[1] else node[3]), None)
+
+
 def _without_object(value: Any) -> Any:
     """Return a value passed without keeping arrays or the object of a method alive."""
     if isinstance(value, Receiver):
@@ -174,7 +202,7 @@ def _value_of(leaf: Any) -> Any:
 
 def read_arguments(
     binding: Binding, passed: Sequence[Any], *, specs: bool = False, needed: Container[str] = (),
-    lists: NumberLists | None = None,
+    lists: NumberLists | None = None, package: str | None = None,
 ) -> Call:  # fmt: skip
     """Read the arguments of a call.
 
@@ -190,12 +218,18 @@ def read_arguments(
         Names of numbers and small arrays whose values the function needs while it is traced, so that they are static.
     lists : NumberLists, optional
         Lists of numbers that are passed as arrays; none by default.
+    package : str, optional
+        Package or module whose objects may be arguments, by identity; none by default.
 
     Raises
     ------
     DTypeError, TraceError
         An argument is neither an array nor a number nor static; the message names it.
     """
+    passed = list(passed)
+    for a in binding.arguments if package is not None else ():
+        if a.source is not None and not a.static and is_object_of(passed[a.source], package):
+            passed[a.source] = Receiver(passed[a.source])
     call = Call(binding, passed=tuple(passed))
     for a in binding.arguments:
         reader = _Reader(call, [], specs, needed, lists)
@@ -260,7 +294,7 @@ class _Reader:
 
     def static(self, value: Any, name: str) -> Tree:
         if isinstance(value, Receiver):
-            return self._receiver(value)
+            return self._receiver(value, name)
         try:
             key = static_key(value)
             hash(key)
@@ -281,13 +315,13 @@ class _Reader:
         self._append_static(Static(value, (_DEFAULT, name)), name)
         return LEAF
 
-    def _receiver(self, value: Receiver) -> Tree:
+    def _receiver(self, value: Receiver, name: str) -> Tree:
         try:
             receiver: Any = _WeakReceiver(value.value)
         except TypeError:
             receiver = value
         self._append_static(
-            Static(receiver, (Receiver, receiver if isinstance(receiver, _WeakReceiver) else id(value.value))), "self"
+            Static(receiver, (Receiver, receiver if isinstance(receiver, _WeakReceiver) else id(value.value))), name
         )
         weak = isinstance(receiver, _WeakReceiver)
         self.nodes.append((Node.RECEIVER, int(weak), 0, receiver if weak else value.value, None))

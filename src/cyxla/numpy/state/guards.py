@@ -34,6 +34,8 @@ class Row(NamedTuple):
         Number of the first node of the value.
     same_as : int
         Number of an earlier row that has the same object, or -1.
+    other_than : int
+        Number of an earlier row that has another object, or -1.
     """
 
     source: Source
@@ -42,6 +44,7 @@ class Row(NamedTuple):
     key: Any
     node: int
     same_as: int = -1
+    other_than: int = -1
 
 
 def same_node(value: Any) -> tuple[Any, ...]:

@@ -25,7 +25,7 @@ from cyxla.numpy.state.effects import (
     renew_attribute,
     set_attribute,
 )
-from cyxla.numpy.state.guards import Guards, Row, same_node
+from cyxla.numpy.state.guards import _FIXED, Guards, Row, same_node
 from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
 from cyxla.numpy.tracing.arrays.memory_layout import dense
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
@@ -120,17 +120,20 @@ class OutsideValues:
         self.changes: dict[Any, tuple[Effect, Any]] = {}
         self.watched: dict[Any, Any] = {}  # snapshots of what functions without source may change
         self._objects: dict[int, tuple[Any, Path]] = {}  # objects that were reached, by identity
+        self._arguments: dict[int, Path] = {}  # objects among the arguments, by identity
         self._row_numbers: dict[int, int] = {}  # their rows
         self._seen: dict[int, Any] = {}  # arrays and containers as the function sees them, by identity
         self._values: dict[Any, Any] = {}  # values by path
-        self._texts: dict[int, str] = {}
         self._count = 0
+        self._has_twins = False  # if an object is several arguments
 
     # -- reading
 
     def register(self, value: Any, path: Path) -> None:
         """Register an object among the arguments, whose attributes come from outside."""
+        self._has_twins |= id(value) in self._objects
         self._objects[id(value)] = (value, path)
+        self._arguments[id(value)] = path
         hooks.adopt_class(type(value))
 
     def register_fixed(self, value: Any) -> None:
@@ -367,6 +370,27 @@ class OutsideValues:
 
     # -- the end of a trace
 
+    def depends_on_classes(self) -> bool:
+        """Return True if the objects among the arguments may be any of their classes, as long as they are several.
+
+        The function has reached no other objects: they could be one of these in another call, and compared with it.
+        """
+        others = [value for value, _ in self._objects.values() if id(value) not in self._arguments]
+        return bool(self._arguments) and not self._has_twins and not self.watched and all(map(_is_fixed, others))
+
+    def argument_of(self, value: Any) -> int | None:
+        """Return the number of the value passed that is an object; None for other objects."""
+        path = self._arguments.get(id(value))
+        return None if path is None else path.of
+
+    def require_several_objects(self) -> None:
+        """Make the program depend on the objects among the arguments being several ones."""
+        rows = [self._row_of(value) for value, _ in list(self._objects.values()) if id(value) in self._arguments]
+        for k, row in enumerate(rows):
+            for other in rows[:k]:
+                path = self.rows[row]
+                self.rows.append(Row(path.source, path.of, path.owner, path.key, 0, other_than=other))
+
     def effects(self) -> list[tuple[Effect, Any]]:
         """Return all changes of objects, with the new values."""
         found = list(self.changes.values())
@@ -405,6 +429,11 @@ class OutsideValues:
 def _is_plain(value: Any) -> bool:
     """Return True if a value is compared by its value alone."""
     return value is None or type(value) in (bool, str, bytes, *_NUMBERS) or isinstance(value, np.generic)
+
+
+def _is_fixed(value: Any) -> bool:
+    """Return True for arrays, and for what is the same at every call, such as functions."""
+    return isinstance(value, (np.ndarray, types.ModuleType, *_FIXED))
 
 
 def _is_unreadable(value: Any) -> bool:

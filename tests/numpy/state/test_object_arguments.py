@@ -156,7 +156,7 @@ def contents(value):
         return contents(value.x), contents(value.y)
     if isinstance(value, (tuple, list)):
         return [type(value), *map(contents, value)]
-    return type(value), np.round(value, 9).tolist()
+    return type(value), None if value is None else np.round(np.asarray(value, float), 9).tolist()
 
 
 def copied(arguments):

@@ -4,15 +4,17 @@ import numpy as np
 import pytest
 import scipy.fft
 import scipy.integrate
+import scipy.interpolate
 import scipy.linalg
 import scipy.ndimage
 import scipy.optimize
 import scipy.signal
+import scipy.spatial
 import scipy.spatial.distance
 import scipy.stats
 
 import cyxla
-from cyxla.errors import TraceError
+from cyxla.errors import FallbackWarning, TraceError
 
 X = np.arange(6.0) + 1
 A = X.reshape(2, 3)
@@ -37,6 +39,17 @@ REFUSED = {
     "scipy.optimize.newton": lambda x: scipy.optimize.newton(lambda v: v**2 - x[0], 1.0),
     "scipy.fft.fft": lambda x: scipy.fft.fft(x),
 }
+#: Functions of Qhull, whose class crashes where it gets what is no array
+OF_QHULL = {
+    "Delaunay": lambda x: scipy.spatial.Delaunay(x).simplices,
+    "ConvexHull": lambda x: scipy.spatial.ConvexHull(x).volume,
+    "Voronoi": lambda x: scipy.spatial.Voronoi(x).vertices,
+    "HalfspaceIntersection": lambda x: scipy.spatial.HalfspaceIntersection(HALVES, x[0]).intersections,
+    "LinearNDInterpolator": lambda x: scipy.interpolate.LinearNDInterpolator(x, x[:, 0])(x * 0.5),
+    "griddata": lambda x: scipy.interpolate.griddata(x, x[:, 0], x * 0.5),
+}
+HALVES = np.array([[-1.0, 0, 0], [0, -1, 0], [1, 1, -1]])
+POINTS = np.array([[0.25, 0.25], [0, 0], [1, 0], [0, 1], [0.5, 0.75]])
 
 
 @pytest.mark.parametrize("name", RUN)
@@ -55,6 +68,14 @@ def test_functions_that_need_values_are_named(name):
     assert "call it outside of the traced function, or in one by cyxla.custom_call" in text
     assert f"at:   {__file__}:" in text
     assert ("use np.linalg." in text) == (name in ("scipy.linalg.solve", "scipy.linalg.inv"))
+
+
+@pytest.mark.parametrize("name", OF_QHULL)
+def test_functions_of_qhull_refuse_traced_arrays(name):
+    with pytest.raises(TraceError, match="cannot be converted to a NumPy array"):
+        cyxla.jit(fallback="error")(OF_QHULL[name])(POINTS)
+    with pytest.warns(FallbackWarning):
+        np.testing.assert_array_equal(cyxla.jit(fallback="numpy")(OF_QHULL[name])(POINTS), OF_QHULL[name](POINTS))
 
 
 def test_errors_of_libraries_themselves_are_kept():

@@ -129,3 +129,64 @@ def test_writes_to_either_array_are_refused(backend):
     reset()
     with pytest.raises(TraceError, match="array is another array or a new one"):
         cyxla.jit(in_each_iteration, platform=backend, fallback="error")(np.ones(4))
+
+
+def replaced_behind_an_early_end(q):
+    if q @ q < 1e-12:
+        return np.identity(4)
+    q = np.outer(q, q)
+    return np.sin(q)
+
+
+def replaced_on_the_other_side(q):
+    if q @ q < 1e-12:
+        result = np.identity(4)
+    else:
+        q = q[:, None] * q
+        result = q + 1
+    return result
+
+
+def replaced_on_both_sides(q):
+    if q @ q < 1e-12:
+        q = q[:2]
+        total = q.sum()
+    else:
+        q = np.array([[1.0, 2.0]]) + q[0]
+        total = q.max()
+    return total
+
+
+def written_then_replaced(q):
+    if q[0] > 0:
+        q[1] = 7.0
+        q = q.reshape(2, 2) * 2
+        total = q[1, 0]
+    else:
+        total = q[1]
+    return total
+
+
+def replaced_in_a_loop(q):
+    total = 0.0
+    for k in range(40):
+        part = q * k
+        if part[0] > 3:
+            part = part[:2]
+            total += part.sum()
+    return total
+
+
+REPLACED = (
+    replaced_behind_an_early_end, replaced_on_the_other_side, replaced_on_both_sides, written_then_replaced,
+    replaced_in_a_loop,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("function", REPLACED, ids=lambda f: f.__name__)
+def test_variables_that_nothing_reads_after_a_branch_have_any_shape(function):
+    jitted = cyxla.jit(function, fallback="error")
+    for values in ([1.0, 2.0, 3.0, 4.0], [0.0] * 4, [-1.0, 0.5, 0.0, 2.0]):
+        want, got = np.array(values), np.array(values)
+        np.testing.assert_allclose(jitted(got), function(want), rtol=1e-12)
+        np.testing.assert_array_equal(got, want)

@@ -70,6 +70,13 @@ TEXTS = {
     "join": (lambda x: " ".join(str(v) for v in x) + ",".join(map(str, x)), X),
     "digits": (lambda n: sum(int(c) for c in str(n)), 4711), "palindrome": (lambda n: str(n) == str(n)[::-1], 12321),
     "sorted": (lambda a, b: sorted(str(a)) == sorted(str(b)), 123, 12), "list": (lambda x: str([x[0], 2]), X),
+    "find": (lambda n: ["T 2: 2".find(f"T {n}"), "T 2: 2".rfind(str(n))], 2),
+    "count": (lambda n: "22".count(str(n)), 2),
+    "start": (lambda n: ["2:".startswith(str(n)), "2:".startswith(("a", str(n)))], 2),
+    "split": (lambda n: ["a2b".split(str(n)), "a2b".partition(str(n)), "a2b".rsplit(str(n), 1)], 2),
+    "parts": (lambda n: ["a2b".replace(str(n), "x"), "2a".strip(str(n)), "2a".removeprefix(str(n))], 2),
+    "contained": (lambda n: [str(n) in "a2b", f"{n}!" not in "2!"], 2), "bytes": (lambda n: bytes(str(n), "ascii"), 2),
+    "method of the class": (lambda n: str.find("a2b", str(n)), 2),
     "key": (lambda n: {f"k{n}": n}, 2), "repr": (lambda x: repr(x), X),
 }  # fmt: skip
 

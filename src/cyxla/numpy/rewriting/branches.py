@@ -52,7 +52,7 @@ class TracedBranch:
     test : TracedArray
         Condition, a traced bool.
     names : sequence of str
-        Names of the variables that the sides bind and that are read later.
+        Names of the variables that the sides bind and that are read later, the first ones of the state.
     """
 
     def __init__(self, test: TracedArray, names: Sequence[str]) -> None:
@@ -76,7 +76,7 @@ class TracedBranch:
     def end(self, state: tuple[Any, ...]) -> None:
         """End a side."""
         assert self._part is not None
-        self._sides.append(_Side(self._part, self._names, state, self._objects))
+        self._sides.append(_Side(self._part, self._names, state[: len(self._names)], self._objects))
         self._objects.restore()
 
     def failed(self, error: Exception) -> bool:
@@ -95,7 +95,7 @@ class TracedBranch:
         return True
 
     def merged(self) -> tuple[Any, ...]:
-        """Emit the branch, and return the values of the variables after it."""
+        """Emit the branch, and return the values of the variables after it; those that nothing reads as before it."""
         count_iterations(require_current(), ITERATIONS_OF_A_BRANCH)
         one, other = self._sides
         if one.has_failed and other.has_failed:
@@ -122,7 +122,7 @@ class TracedBranch:
         taken = iter(after[len(self._names) :])
         for o in objects:
             o.apply({key: next(taken) for key in o.values})
-        return tuple(after[: len(self._names)])
+        return (*after[: len(self._names)], *self.entry[len(self._names) :])
 
     def _changed_objects(self, failed: int | None, test: XlaOp) -> list[_ChangedObject | _ChangedPlaces]:
         """Return the objects that a side changes, and the values from outside."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from functools import partial
 from math import prod
-from types import BuiltinMethodType, FunctionType, MethodType, MethodWrapperType
+from types import BuiltinMethodType, FunctionType, MethodDescriptorType, MethodType, MethodWrapperType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from cyxla.numpy.rewriting.python_functions.classes import GETTERS, SUBSTITUTES_
 from cyxla.numpy.rewriting.python_functions.impure import refuse_method
 from cyxla.numpy.rewriting.python_functions.lists_of_numbers import indexed
 from cyxla.numpy.rewriting.python_functions.table import SUBSTITUTES
-from cyxla.numpy.rewriting.python_functions.texts import METHODS, formatted, joined, percent
+from cyxla.numpy.rewriting.python_functions.texts import METHODS, formatted, joined, percent, with_known_texts
 from cyxla.numpy.rewriting.syntax.jumps import VALUE
 from cyxla.numpy.rewriting.syntax.scopes import is_generic, is_user_function, makes_context
 from cyxla.numpy.state.scope import Scope
@@ -394,6 +394,10 @@ class Hooks:
                 return self._scope.method(function.__self__, function.__name__)
             if isinstance(function.__self__, str) and function.__name__ in METHODS:
                 return METHODS[function.__name__](function.__self__)
+            if not isinstance(function.__self__, (ModuleType, type)):
+                return with_known_texts(function)
+        if isinstance(function, MethodDescriptorType) and function.__objclass__ is str:
+            return with_known_texts(function)
         return None
 
     def _method_of_property(self, method: MethodWrapperType) -> Any:
@@ -420,6 +424,8 @@ class Hooks:
         if is_user_function(function, self._package):
             count_call(current())
             return self._rewrite(function)
+        if getattr(function, "__module__", None) and function.__module__.startswith("scipy."):
+            tracing_hooks.give_plain_numpy()  # the program may have imported SciPy only now
         tracing_hooks.adopt_class(function if isinstance(function, type) else type(function))
         return function
 
@@ -493,4 +499,6 @@ def _joined(first: Any, others: Sequence[Callable[[], Any]], stops_at: bool) -> 
 
 
 def _contains_known(value: Any, values: Any) -> Any:
+    if isinstance(value, TracedText) and isinstance(values, str):
+        value.refuse()
     return value in values

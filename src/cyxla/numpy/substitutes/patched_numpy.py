@@ -27,6 +27,7 @@ import numpy as np
 from cyxla.errors import TraceError, UnimplementedError
 from cyxla.forking import call_in_child, new_lock
 from cyxla.numpy.functions import FUNCTIONS
+from cyxla.numpy.substitutes.compiled_modules import give_plain_numpy
 from cyxla.numpy.substitutes.concatenators import Concatenator, Grid
 from cyxla.numpy.substitutes.iterators import ndenumerate, nditer
 from cyxla.numpy.substitutes.new_array import NdarrayClass, called_by_library
@@ -296,6 +297,7 @@ def substituted() -> Iterator[None]:
     """Install the substitutes within a context; uses are counted, and the last one to end removes them."""
     global _loaded
     use = _Use(get_ident())
+    give_plain_numpy()
     with _lock:
         if not _uses:
             _loaded = frozenset(sys.modules)
@@ -322,7 +324,7 @@ def substituted() -> Iterator[None]:
                 _restore()
 
 
-hooks.substituted = substituted
+hooks.substituted, hooks.give_plain_numpy = substituted, give_plain_numpy
 
 
 def _restore() -> None:

@@ -30,6 +30,8 @@ class Hooks:
         Object behind ``array.at``.
     substituted : callable
         Context manager in which NumPy's functions without dispatch are substituted.
+    give_plain_numpy : callable
+        Function that makes compiled modules which crash otherwise refuse traced arrays.
     jit : callable
         `cyxla.jit`.
     rewritten : callable
@@ -53,6 +55,7 @@ class Hooks:
     sized_set: Callable[[Any, Any, Any], None]
     at: Callable[[Any], Any]
     substituted: Callable[[], AbstractContextManager[None]]
+    give_plain_numpy: Callable[[], None]
     jit: Callable[..., Any]
     rewritten: Callable[[Any], Any]
     adopt_class: Callable[[type], None]

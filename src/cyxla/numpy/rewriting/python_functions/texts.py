@@ -130,9 +130,24 @@ def _warn(message: Any, category: Any = None, *args: Any, **kwargs: Any) -> None
     raise message if isinstance(message, Warning) else (category or UserWarning)(message)
 
 
+def with_known_texts(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of C that refuses the texts of traced values, whose characters it would read."""
+
+    def substitute(*args: Any, **kwargs: Any) -> Any:
+        for value in (*args, *kwargs.values()):
+            parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+            for part in (value, *parts):
+                if isinstance(part, TracedText):
+                    part.refuse()
+        return function(*args, **kwargs)
+
+    return substitute
+
+
 SUBSTITUTES: dict[Any, Callable[..., Any]] = {
     str: _str, repr: lambda value: _field(value, "!r", ""), ascii: lambda value: _field(value, "!a", ""),
     format: _format, print: _print, warnings.warn: _warn,
+    bytes: with_known_texts(bytes),
 }  # fmt: skip
 
 

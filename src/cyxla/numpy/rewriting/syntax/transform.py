@@ -136,9 +136,9 @@ class Transformer(ExpressionTransformer):
         if self._is_generator:
             return self.generic_visit(node)
         assert self._liveness is not None
-        names = self._state(
-            bound_names([*node.body, *node.orelse]), self._liveness.before[node] | self._liveness.after[node]
-        )
+        bound, after = bound_names([*node.body, *node.orelse]), self._liveness.after[node]
+        kept = self._state(bound, after)
+        names = [*kept, *self._state(bound, self._liveness.before[node] - after)]  # the others begin each side anew
         test = self.visit(node.test)
         body, orelse = self._block(node.body), self._block(node.orelse)
         if is_python_test(test):
@@ -149,7 +149,7 @@ class Transformer(ExpressionTransformer):
         state = build.load_all(names)
         end = ast.Expr(build.method(of, "end", state))
         made: list[ast.stmt] = [
-            build.assign(driver, build.hook("branch", test, build.texts(names))),
+            build.assign(driver, build.hook("branch", test, build.texts(kept))),
             ast.If(build.method(of, "first", state), self._side(driver, [*body, end]), []),
             ast.If(
                 build.method(of, "second"),

@@ -46,6 +46,7 @@ class NumberTable(StoredList):
         self.is_argument = False
         self._first_storage: NumberStorage | None = None  # of an argument
         self._first_op: XlaOp | None = None
+        self._has_copied_rows = False  # whose numbers stand for them, so that writes are not seen
         self._results: dict[int, Any] = {}
 
     @staticmethod
@@ -115,8 +116,13 @@ class NumberTable(StoredList):
         assert self.storage is not None
         if self.storage is self._first_storage and self.storage.array.op is self._first_op:
             return None
-        require_current().program.catches = True  # an error is that of the plain function, which writes until then
+        if self._has_copied_rows:
+            raise TraceError("a list of lists is written, of which a loop or a list holds rows", hint="use an array")
         return StackedList([self.storage.as_result()], self.elements)
+
+    def note_copied_row(self) -> None:
+        """Note that numbers stand for a row, for which writes to the table are not seen."""
+        self._has_copied_rows = True
 
     def rows(self) -> list[Any]:
         """Return the rows as parts of a result, if they are usual lists."""
@@ -382,6 +388,7 @@ def _kind_of_table(value: NumberTable) -> Any:
 
 
 def _kind_of_row(value: TableRow) -> Any:
+    value.table.note_copied_row()
     return _NUMBERS_OF_ROW if value.stacks is None else STACKED
 
 

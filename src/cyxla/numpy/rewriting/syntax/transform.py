@@ -18,12 +18,12 @@ from cyxla.numpy.rewriting.syntax.names import (
     appends_of,
     bound_names,
     has_own,
+    indexed_rows,
     outer_names,
     parameter_names,
     rebound_names,
     written_elements,
     written_root,
-    indexed_rows,
 )
 from cyxla.numpy.rewriting.syntax.scopes import NameOrigins, Origin
 from cyxla.numpy.tracing.user_program.user_frames import HOOKS

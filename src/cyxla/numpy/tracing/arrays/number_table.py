@@ -14,7 +14,7 @@ from cyxla.numpy.tracing.arrays.number_storage import (
     make_storage,
     own_array,
 )
-from cyxla.numpy.tracing.arrays.stacked_list import STACKED, Elements, StackedList, is_traced_index
+from cyxla.numpy.tracing.arrays.stacked_list import STACKED, Elements, StackedList, is_traced_index, shared_rows
 from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.containers import LEAF, LIST, Tree, register_kind
 from cyxla.numpy.tracing.results.zero_dim import Rank0
@@ -117,7 +117,7 @@ class NumberTable(StoredList):
         if self.storage is self._first_storage and self.storage.array.op is self._first_op:
             return None
         if self._has_copied_rows:
-            raise TraceError("a list of lists is written, of which a loop or a list holds rows", hint="use an array")
+            raise shared_rows("a list of lists is written, of which a loop or a list holds rows")
         return StackedList([self.storage.as_result()], self.elements)
 
     def note_copied_row(self) -> None:

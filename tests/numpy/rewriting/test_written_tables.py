@@ -246,3 +246,120 @@ def table_and_row(rows):
 def test_rows_that_are_returned_stay_rows_of_their_table():
     table, row = cyxla.jit(table_and_row, fallback="numpy")(MATRIX)
     assert table[1] is row
+
+
+def eliminated(rows):
+    for k in range(len(rows)):
+        for i in range(k + 1, len(rows)):
+            factor = rows[i][k] / rows[k][k]
+            for j in range(k, len(rows[0])):
+                rows[i][j] -= factor * rows[k][j]
+    return rows
+
+
+def shortest_in_place(rows):
+    for k in range(len(rows)):
+        for i in range(len(rows)):
+            for j in range(len(rows)):
+                if rows[i][k] + rows[k][j] < rows[i][j]:
+                    rows[i][j] = rows[i][k] + rows[k][j]
+
+
+def next_generation(board):
+    before = [[board[i][j] for j in range(len(board[0]))] for i in range(len(board))]
+    for i in range(1, len(board) - 1):
+        for j in range(1, len(board[0]) - 1):
+            count = before[i - 1][j] + before[i + 1][j] + before[i][j - 1] + before[i][j + 1]
+            if count > 2.0:
+                board[i][j] = 0.0
+            elif count > 1.5:
+                board[i][j] = 1.0
+
+
+def scaled_rows(rows):
+    for row in rows:
+        for j in range(len(row)):
+            row[j] *= 0.5
+    return rows[1]
+
+
+def of_other_class(rows):
+    for i in range(len(rows)):
+        rows[i][i] = 1
+    return rows
+
+
+def held_rows(rows):
+    held = []
+    for row in rows:
+        held.append(row)
+    rows[0][0] = 9.0
+    return held
+
+
+def failing(rows):
+    for i in range(len(rows)):
+        rows[i][i] = 1.0 / (rows[i][i] - rows[3][3])
+
+
+def greatest_row(rows):
+    best, most = rows[0], sum(rows[0])
+    for row in rows:
+        total = sum(row)
+        if total > most:
+            best, most = row, total
+    best[0] = -1.0
+    return best, rows[0][0]
+
+
+ON_ARGUMENTS = [
+    eliminated, shortest_in_place, next_generation, scaled_rows, of_other_class, held_rows, failing,
+]  # fmt: skip
+KINDS = {
+    "rows": lambda rows: rows,
+    "one row": lambda rows: [rows[0]] * len(rows),
+    "ragged": lambda rows: [*rows[:-1], rows[-1] + [1.0]],
+    "other class": lambda rows: [*rows[:-1], [2, *rows[-1][1:]]],
+}
+
+
+def result_of(function, rows):
+    try:
+        return repr(function(rows))
+    except ZeroDivisionError as error:
+        return type(error), str(error)
+
+
+@pytest.mark.filterwarnings("ignore::cyxla.errors.FallbackWarning", "ignore::cyxla.errors.LongTraceWarning")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("function", ON_ARGUMENTS, ids=lambda f: f.__name__)
+def test_written_lists_of_lists_among_the_arguments(function, kind):
+    compiled = cyxla.jit(function, fallback="numpy")
+    for count in (4, 8, 12):
+        numbers = (RNG.random((count, count)) + 0.5).tolist()
+        given, expected = [KINDS[kind](copy.deepcopy(numbers)) for _ in range(2)]
+        lists, others = list(given), list(expected)
+        if function is failing and count < 4:
+            continue
+        assert result_of(compiled, given) == result_of(function, expected)
+        assert repr(lists) == repr(others)
+        assert all(a is b for a, b in zip(given, lists, strict=True))
+
+
+@pytest.mark.parametrize("function", [eliminated, shortest_in_place, next_generation, scaled_rows])
+def test_arguments_are_written_in_loops_of_the_program(function):
+    compiled = cyxla.jit(function, fallback="error")
+    compiled((RNG.random((40, 40)) + 0.5).tolist())
+    entry = next(iter(compiled.programs.entries.values()))
+    assert "while" in {i.opcode for c in entry.lowered.module.post_order() for i in c.instructions}
+
+
+@pytest.mark.parametrize("kind", ["rows", "one row"])
+@pytest.mark.parametrize("function", [greatest_row, held_rows], ids=lambda f: f.__name__)
+def test_rows_with_two_names_are_a_reason_to_run_plainly(function, kind):
+    given = KINDS[kind]((RNG.random((40, 40)) + 0.5).tolist())
+    expected = copy.deepcopy(given)
+    with pytest.warns(cyxla.errors.FallbackWarning):
+        found = cyxla.jit(function, fallback="numpy")(given)
+    assert repr(found) == repr(function(expected))
+    assert repr(given) == repr(expected)

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from cyxla.errors import TraceError, UnimplementedError
 from cyxla.numpy.calls.receivers import receiver_value
 from cyxla.numpy.state.effects import DELETED, Effect, Outside, move_to_end, moved_keys, set_attribute, set_item
-from cyxla.numpy.tracing.arrays.number_table import TableRow, note_result
+from cyxla.numpy.tracing.arrays.number_table import NumberTable, TableRow, note_result
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.containers import Kind, Tree, field_names, kind_of
@@ -132,6 +132,7 @@ class ArgumentContainers:
 
 
 _CONTAINERS = (list, tuple, dict)
+_NUMBERS = frozenset((bool, int, float, complex))
 
 
 def _item(container: Any, key: Any) -> Any:
@@ -152,6 +153,11 @@ def _parts(value: Any) -> Sequence[Any]:
 
 
 def _changes(copied: _Copied) -> Iterator[tuple[ArgumentChange, Any]]:
+    if isinstance(copied.value, NumberTable):
+        rows = copied.value.written_numbers()
+        if rows is not None:
+            yield ArgumentChange(_replace_numbers, copied.place, None, copied.text), rows
+        return
     now = dict(_contents(copied.value))
     before = copied.contents
     moved = moved_keys(before, now) if isinstance(copied.value, dict) else ()
@@ -173,6 +179,11 @@ def _changes(copied: _Copied) -> Iterator[tuple[ArgumentChange, Any]]:
 
 def _replace_elements(owner: Any, key: Any, value: list[Any]) -> None:
     owner[:] = value
+
+
+def _replace_numbers(owner: Any, key: Any, value: list[list[Any]]) -> None:
+    for row, numbers in zip(owner, value, strict=True):
+        row[:] = numbers
 
 
 class Earlier(NamedTuple):
@@ -308,4 +319,4 @@ def _has_seen(value: Any, seen: set[int]) -> bool:
         if id(value) in seen:
             return True
         seen.add(id(value))
-    return any(_has_seen(part, seen) for _, part in _contents(value))
+    return any(_has_seen(part, seen) for _, part in _contents(value) if type(part) not in _NUMBERS)

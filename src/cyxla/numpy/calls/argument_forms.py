@@ -45,7 +45,7 @@ class ArgumentForms:
 
     def adapt(self, call: Call, error: Exception) -> bool:
         """Pass arguments in other forms from now on, because of an error; return False if that is impossible."""
-        if has_long_lists(call):
+        if has_long_lists(call) or getattr(error, "shares_rows", False):
             return False
         if call.number_lists:
             self._lists.separate(call.number_lists)

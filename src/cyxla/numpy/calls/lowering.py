@@ -45,7 +45,7 @@ from cyxla.numpy.tracing.results.eigenvalue_results import leave_if_real, real_i
 from cyxla.numpy.tracing.results.promotion import Dtype, Kind, dtype_of
 from cyxla.numpy.tracing.results.result_layout import ROW_MAJOR_RESULT, Layout, inverse, layout_of
 from cyxla.numpy.tracing.results.zero_dim import Rank0
-from cyxla.numpy.tracing.trace import Program, Trace, tracing
+from cyxla.numpy.tracing.trace import Program, Trace, require_current, tracing
 from cyxla.numpy.tracing.user_program.classes import class_of
 from cyxla.numpy.tracing.user_program.doubts import leave as leave_for_doubt
 from cyxla.numpy.tracing.user_program.needed_values import NeededValue
@@ -428,6 +428,8 @@ def _with_effects(
 ) -> tuple[Any, tuple[Effect | ArgumentChange, ...]]:  # fmt: skip
     """Return the result with the new values of changed objects, and the changes."""
     changes = containers.changes()
+    program = require_current().program
+    program.catches |= bool(changes) and not program.prints  # the plain function makes those before an error
     effects: list[tuple[Effect | ArgumentChange, Any]] = [*changes]
     if outside is not None:
         effects += _with_places(outside) if is_of_classes else outside.effects()

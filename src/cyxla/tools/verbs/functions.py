@@ -27,7 +27,8 @@ code of the program is compiled, prebuilt functions run it where possible, with 
   from call to call, are arrays of the program, which one program serves for all lengths. `for`, `len`, `sum`, `sorted`,
   `in`, indices, slices, comprehensions and NumPy's functions take them as they are, and loops may write elements; a
   list that the function changes otherwise is passed number by number, up to 1,000 of them. So are lists of lists of
-  one length, which are only read;
+  one length, of which loops may write elements (`m[i][j] = x`); where rows are exchanged or replaced, or a row with
+  two names is written, the plain function runs;
 * Python's `if`, `for`, `while`, `and`, `or`, `not`, `assert` and their jumps, also on traced values
   ([control-flow.md](control-flow.md)); numbers among the arguments become static where their values are needed;
 * `cyxla.cond`, `switch`, `while_loop`, `fori_loop`, `scan` and `map`;

@@ -112,11 +112,19 @@ def written_elements(loop: ast.For | ast.While) -> set[str]:
     }
 
 
-def written_rows(loop: ast.For | ast.While) -> set[str]:
-    """Return the names of lists of lists of which a loop writes single elements, as in ``name[i][j] = x``."""
-    stored = [n.value for n in ast.walk(loop) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)]
-    rows = [n for n in stored if isinstance(n, ast.Subscript) and not isinstance(n.slice, (ast.Slice, ast.Tuple))]
-    return {n.value.id for n in rows if isinstance(n.value, ast.Name)}
+def indexed_rows(loop: ast.For | ast.While) -> set[str]:
+    """Return the names of lists of lists of which a loop reads or writes single elements, as in ``name[i][j] = x``.
+
+    Those that it reads at known rows alone may stay lists.
+    """
+    items = [n for n in ast.walk(loop) if isinstance(n, ast.Subscript)]
+    rows = [(n.value, isinstance(n.ctx, ast.Store)) for n in items if isinstance(n.value, ast.Subscript)]
+    found = [
+        row.value
+        for row, is_stored in rows
+        if not isinstance(row.slice, (ast.Slice, ast.Tuple) if is_stored else (ast.Slice, ast.Tuple, ast.Constant))
+    ]
+    return {v.id for v in found if isinstance(v, ast.Name)}
 
 
 def root_of(node: ast.expr) -> ast.expr:

@@ -18,12 +18,12 @@ from cyxla.numpy.rewriting.syntax.names import (
     appends_of,
     bound_names,
     has_own,
+    indexed_rows,
     outer_names,
     parameter_names,
     rebound_names,
     written_elements,
     written_root,
-    written_rows,
 )
 from cyxla.numpy.rewriting.syntax.scopes import NameOrigins, Origin
 from cyxla.numpy.tracing.user_program.user_frames import HOOKS
@@ -73,7 +73,7 @@ class Transformer(ExpressionTransformer):
         )  # fmt: skip
         loops = [loop for s in body for loop in ast.walk(s) if isinstance(loop, (ast.For, ast.While))]
         self._written = frozenset(n for loop in loops for n in written_elements(loop) if self._is_own(n))
-        self._tables = frozenset(n for loop in loops for n in written_rows(loop) if self._is_own(n))
+        self._tables = frozenset(n for loop in loops for n in indexed_rows(loop) if self._is_own(n))
         statements = self._block(body)
         declarations = [s for s in statements if isinstance(s, (ast.Global, ast.Nonlocal))]
         unbound = sorted(self._kept - parameter_names(node.args))

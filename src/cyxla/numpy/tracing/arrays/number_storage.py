@@ -107,6 +107,12 @@ class NumberStorage:
         """Arrays that writes change."""
         return [self.array] if self.others is None else [self.array, self.others]
 
+    def takes(self, value: Any) -> bool:
+        """Return True if a number has the class of the others, or may have another one."""
+        found = NumberClass.of(value)
+        is_same = found is not None and found.kind == (self.leaf, self.array.dtype) and not found.is_doubtful
+        return is_same or self.others is not None
+
     def write(self, key: Any, value: Any) -> None:
         """Store a number.
 
@@ -147,8 +153,8 @@ class NumberStorage:
 
     def reshaped(self, shape: tuple[int, ...]) -> NumberStorage:
         """Return the storage of as many numbers in another shape."""
-        others = None if self.others is None else _own(self.others.reshape(shape))
-        return NumberStorage(_own(self.array.reshape(shape)), self.leaf, others)
+        others = None if self.others is None else own_array(self.others.reshape(shape))
+        return NumberStorage(own_array(self.array.reshape(shape)), self.leaf, others)
 
     def doubt_of(self, key: Any) -> Doubt | None:
         """Return in which runs the number at an index has another class."""
@@ -267,7 +273,7 @@ def make_storage(
     has_others = any(kind != target for kind in present) or any(c.is_doubtful or c.kind != target for c in stored)
     if has_others and target[1] not in _DTYPES_OF_PYTHON:  # NumPy finds another dtype for both
         raise TraceError(_SEVERAL, where=user_line())
-    others = _own(as_traced(np.array([kind != target for kind in present]))) if has_others else None
+    others = own_array(as_traced(np.array([kind != target for kind in present]))) if has_others else None
     return NumberStorage(_converted(numbers, target[1]), target[0], others)
 
 
@@ -282,7 +288,7 @@ def _kinds(numbers: Sequence[Any] | TracedArray, leaf: Leaf | None) -> list[tupl
     return [c.kind for c in classes if c is not None]
 
 
-def _own(array: TracedArray) -> TracedArray:
+def own_array(array: TracedArray) -> TracedArray:
     """Return a new array with the elements of another one."""
     return TracedArray(value_of(array), rank0=Rank0.ARRAY)
 
@@ -295,10 +301,10 @@ def _converted(numbers: Sequence[Any] | TracedArray, dtype: Dtype) -> TracedArra
         if numbers.dtype.kind in "iu" and dtype.kind in "fc":
             is_large = _np.any(_np.abs(numbers) > _MOST_EXACT)
             require_current().leave_if(value_of(is_large), lambda _: OverflowError("an integer is large"))
-        return _own(cast(numbers, dtype))
+        return own_array(cast(numbers, dtype))
     if not all(_is_exact(v, NumberClass.of(v), dtype) for v in numbers):
         raise TraceError(_SEVERAL, where=user_line())
-    return _own(cast(as_traced(list(numbers)), dtype))
+    return own_array(cast(as_traced(list(numbers)), dtype))
 
 
 def _is_exact(value: Any, found: NumberClass | None, dtype: Dtype) -> bool:

@@ -6,12 +6,20 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from cyxla.errors import TraceError
-from cyxla.numpy.tracing.arrays.number_storage import Leaf, NumberClass, StoredList, make_storage
-from cyxla.numpy.tracing.arrays.stacked_list import STACKED, Elements, StackedList, is_traced_index
+from cyxla.numpy.tracing.arrays.number_storage import (
+    Leaf,
+    NumberClass,
+    NumberStorage,
+    StoredList,
+    make_storage,
+    own_array,
+)
+from cyxla.numpy.tracing.arrays.stacked_list import STACKED, Elements, StackedList, is_traced_index, shared_rows
 from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.containers import LEAF, LIST, Tree, register_kind
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import current, require_current, user_line
+from cyxla.xla.hlo.builder import XlaOp
 
 _USES = "np.array, len, a loop or an index"
 
@@ -36,6 +44,9 @@ class NumberTable(StoredList):
         self._leaf: Leaf | None = None
         self.is_frozen = False  # if something else may hold rows
         self.is_argument = False
+        self._first_storage: NumberStorage | None = None  # of an argument
+        self._first_op: XlaOp | None = None
+        self._has_copied_rows = False  # whose numbers stand for them, so that writes are not seen
         self._results: dict[int, Any] = {}
 
     @staticmethod
@@ -43,7 +54,7 @@ class NumberTable(StoredList):
         """Return a table with the rows of a new list; other values as they are."""
         if current() is None or require_current().program.keeps_known:
             return value
-        if isinstance(value, StackedList) and value.stacks is not None and not value.doubts:
+        if isinstance(value, StackedList) and value.stacks is not None and not any(value.doubts):
             return _table_of_array(value)
         if type(value) is not list or not value or any(type(row) is not list for row in value):
             return value
@@ -64,9 +75,12 @@ class NumberTable(StoredList):
 
     @staticmethod
     def of_argument(array: TracedArray, kind: type) -> NumberTable:
-        """Return the list of lists among the arguments for which an array stands; it is only read."""
-        table = NumberTable.of_array(array, Leaf(None if kind is bool else kind, Rank0.PYTHON))
+        """Return the list of lists among the arguments for which an array stands."""
+        leaf = Leaf(None if kind is bool else kind, Rank0.PYTHON)
+        table = NumberTable.of_array(array, leaf)
         table.is_argument = True
+        table._first_storage = table.storage = NumberStorage(own_array(array), leaf, None)
+        table._stack, table._first_op = None, array.op
         return table
 
     @property
@@ -96,6 +110,19 @@ class NumberTable(StoredList):
     def parts(self) -> list[Any]:
         """Return the array as a part of a result."""
         return [self._stack if self.storage is None else self.storage.as_result()]
+
+    def written_numbers(self) -> StackedList | None:
+        """Return the rows of an argument that the function has written, as a new list; None if it has written none."""
+        assert self.storage is not None
+        if self.storage is self._first_storage and self.storage.array.op is self._first_op:
+            return None
+        if self._has_copied_rows:
+            raise shared_rows("a list of lists is written, of which a loop or a list holds rows")
+        return StackedList([self.storage.as_result()], self.elements)
+
+    def note_copied_row(self) -> None:
+        """Note that numbers stand for a row, for which writes to the table are not seen."""
+        self._has_copied_rows = True
 
     def rows(self) -> list[Any]:
         """Return the rows as parts of a result, if they are usual lists."""
@@ -148,7 +175,7 @@ class NumberTable(StoredList):
         return TracedArray(value_of(self._numbers()[row, column]), leaf and leaf.weak, rank0=leaf.rank0)  # type: ignore[union-attr]
 
     def _is_plain(self, row: Any, column: Any) -> bool:
-        return self._stack is None and not is_traced_index(row) and not is_traced_index(column)
+        return self.stacks is None and not is_traced_index(row) and not is_traced_index(column)
 
     def _leaf_of_lists(self) -> Leaf:
         kinds = {c.kind for values in list.__iter__(self) for c in map(NumberClass.of, values) if c is not None}
@@ -159,9 +186,7 @@ class NumberTable(StoredList):
 
     def write(self, row: Any, column: Any, value: Any) -> None:
         """Store a number."""
-        if self.is_argument:
-            raise TraceError("a list of lists among the arguments is written", where=user_line(), hint="use an array")
-        if self.storage is not None:
+        if self.storage is not None and (self.storage is not self._first_storage or self.storage.takes(value)):
             self.storage.write((row, column), value)
         elif self._is_plain(row, column) and not self.is_in_loop:
             list.__getitem__(self, row)[column] = value
@@ -177,10 +202,9 @@ class NumberTable(StoredList):
 
     def store(self) -> list[TracedArray]:
         """Put the numbers into an array in the current trace, for those that are written; return the arrays."""
-        if self._stack is not None:
-            numbers: Any = self._stack.reshape(-1)
-        else:
-            numbers = [v for row in list.__iter__(self) for v in row]
+        numbers: Any = [v for row in list.__iter__(self) for v in row]
+        if self.stacks is not None:
+            numbers = self.stacks[0].reshape(-1)
         self.keep(make_storage(numbers, self._leaf, self.take_stored()).reshaped(self.shape))
         list.__delitem__(self, slice(None))
         assert self.storage is not None
@@ -193,6 +217,8 @@ class NumberTable(StoredList):
     def resume(self, contents: Sequence[Any]) -> None:
         """Hold what the list held before; see `contents`."""
         is_array = self.resume_storage(contents) or self._stack is not None
+        if self._first_storage is not None and contents[0] is self._first_storage.array:
+            self.storage, is_array = self._first_storage, True
         list.__setitem__(self, slice(None), () if is_array else contents)
 
     def vector(self, row: Any) -> TracedArray | None:
@@ -335,13 +361,14 @@ for _name in (
 
 def _table_of_array(value: StackedList) -> Any:
     """Return the table of a list of lists for which one array stands; other lists as they are."""
-    inner, leaves = value.elements.tree, set(value.elements.leaves)
+    inner = value.elements.tree
     is_nested = inner.kind is STACKED and inner.key.tree == LEAF
+    leaves = set(inner.key.leaves if is_nested else value.elements.leaves)
     is_list = inner.kind is LIST and all(c == LEAF for c in inner.children)
     stack = value.as_array() if (is_nested or is_list) and len(leaves) == 1 and not value.is_sized else None
     if stack is None or stack.ndim != 2 or 0 in stack.shape:
         return value
-    return NumberTable.of_array(stack, value.elements.leaves[0])
+    return NumberTable.of_array(stack, leaves.pop())
 
 
 def note_result(value: Any) -> None:
@@ -361,6 +388,7 @@ def _kind_of_table(value: NumberTable) -> Any:
 
 
 def _kind_of_row(value: TableRow) -> Any:
+    value.table.note_copied_row()
     return _NUMBERS_OF_ROW if value.stacks is None else STACKED
 
 

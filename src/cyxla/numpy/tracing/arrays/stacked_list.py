@@ -189,7 +189,7 @@ class StackedList(StoredList):
         if self.stacks is None:
             return
         if self.elements.is_row:
-            raise TraceError("a row of a list of lists is used after a loop", where=user_line(), hint="use an array")
+            raise shared_rows("a row of a list of lists is used after a loop")
         if self.is_never_made:
             kind = "whose length is known at run time only" if self.is_sized else f"of {self.elements.length} numbers"
             raise TraceError(
@@ -455,6 +455,13 @@ def _doubtful(stack: Any, doubts: tuple[Doubt, Doubt] | None) -> Any:
     made = TracedArray(value_of(stack if isinstance(stack, TracedArray) else stack.data))
     made.doubt = doubts[0]
     return made if isinstance(stack, TracedArray) else stack.like(made)
+
+
+def shared_rows(reason: str) -> TraceError:
+    """Return an error for rows with several names, to which values that are passed one by one would do no justice."""
+    error = TraceError(reason, where=user_line(), hint="use an array")
+    error.shares_rows = True  # type: ignore[attr-defined]
+    return error
 
 
 def is_traced_index(key: Any) -> bool:

@@ -130,10 +130,11 @@ class OutsideValues:
     # -- reading
 
     def register(self, value: Any, path: Path) -> None:
-        """Register an object among the arguments, whose attributes come from outside."""
+        """Register an object among the arguments, or that of a method, whose attributes come from outside."""
         self._has_twins |= id(value) in self._objects
         self._objects[id(value)] = (value, path)
-        self._arguments[id(value)] = path
+        if path.source is Source.ARGUMENT:
+            self._arguments[id(value)] = path
         hooks.adopt_class(type(value))
 
     def register_fixed(self, value: Any) -> None:

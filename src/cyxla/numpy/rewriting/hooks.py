@@ -22,7 +22,7 @@ from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound
 from cyxla.numpy.rewriting.python_functions import assertions
 from cyxla.numpy.rewriting.python_functions.choices import condition, truth
 from cyxla.numpy.rewriting.python_functions.classes import GETTERS, SUBSTITUTES_IN_SCOPE, getter_by_name, visible_class
-from cyxla.numpy.rewriting.python_functions.impure import refuse_method
+from cyxla.numpy.rewriting.python_functions.impure import refuse_changing_default, refuse_method
 from cyxla.numpy.rewriting.python_functions.lists_of_numbers import indexed
 from cyxla.numpy.rewriting.python_functions.table import SUBSTITUTES
 from cyxla.numpy.rewriting.python_functions.texts import METHODS, formatted, joined, percent
@@ -363,6 +363,7 @@ class Hooks:
         if substitute is not None:
             return substitute
         refuse_method(function)
+        refuse_changing_default(function)
         in_scope = SUBSTITUTES_IN_SCOPE.get(function)
         if in_scope is not None:
             return in_scope(self._scope)

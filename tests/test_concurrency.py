@@ -80,7 +80,7 @@ def at_once(count, work):
 
 def test_many_threads_call_a_function_for_the_first_time():
     traced = []
-    record = traced.append
+    record = traced.append.__call__
 
     @cyxla.jit(sizes="exact")
     def function(x):

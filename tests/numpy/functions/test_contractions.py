@@ -75,6 +75,6 @@ def test_python_numbers_count_as_arrays():
 def test_einsum_path_equals_numpys():
     x = np.ones((4, 5))
     result = []
-    record = result.append
+    record = result.append.__call__
     jit(lambda x: record(np.einsum_path("ij,kj,kl", x, x, x)) or x, platform="interpreter")(x)
     assert result[0][0] == np.einsum_path("ij,kj,kl", x, x, x)[0]

@@ -1,5 +1,7 @@
 """Functions of SciPy in traced functions: those written in NumPy run, others say what stops them."""
 
+import contextlib
+
 import numpy as np
 import pytest
 import scipy.fft
@@ -101,3 +103,80 @@ def test_values_are_checked_in_every_run():
         with pytest.raises(ValueError, match="array must not contain infs or NaNs"):
             function(np.array([1, 2, bad, 4, 5, 6]))
     np.testing.assert_array_equal(cyxla.jit(np.asarray_chkfinite)(np.arange(3)), np.arange(3))
+
+
+def _difference(t, x):
+    return t - 0.1 * x.sum()
+
+
+def _handled(x):
+    try:
+        return scipy.optimize.brentq(_difference, 0, 10, args=(x,))
+    except ValueError:
+        return -1.0
+
+
+def _suppressed(x):
+    with contextlib.suppress(ValueError):
+        return scipy.optimize.brentq(_difference, 0, 10, args=(x,))
+    return -1.0
+
+
+def _in_a_loop(x):
+    for _ in range(2):
+        try:
+            root = scipy.optimize.brentq(_difference, 0, 10, args=(x,))
+        except ValueError:
+            continue
+        return root
+    return -1.0
+
+
+def _by_compiled_code(x):
+    try:
+        return scipy.optimize.bisect(lambda t: t - 0.1, 0, x.sum())
+    except RuntimeError:
+        return -1.0
+
+
+def _by_any_handler(x):
+    try:
+        return scipy.linalg.solve(np.diag(x), x)
+    except:  # noqa: E722
+        return x * 0
+
+
+def _by_the_second_handler(x):
+    try:
+        return scipy.linalg.inv(np.diag(x))
+    except ValueError:
+        return np.zeros((6, 6))
+    except TypeError:
+        return np.ones((6, 6))
+
+
+def _by_operator(x):
+    try:
+        return (np.polynomial.Polynomial(x) + np.polynomial.Polynomial(x)).coef
+    except TypeError:
+        return x * 0
+
+
+def _by_numpy(x):
+    try:
+        return np.vectorize(lambda a: a + 1)(x)
+    except TypeError:
+        return x * 0
+
+
+HANDLERS = [
+    _handled, _suppressed, _in_a_loop, _by_compiled_code, _by_any_handler, _by_the_second_handler, _by_operator,
+    _by_numpy,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", HANDLERS)
+def test_errors_of_tracing_that_the_function_catches(function):
+    f = cyxla.jit(function, fallback="numpy")
+    with pytest.warns(FallbackWarning):
+        np.testing.assert_array_equal(f(X), function(X))

@@ -97,3 +97,12 @@ OBJECTS_OF_THE_CALL = [
 def test_objects_that_may_change(function):
     with pytest.raises(TraceError, match=r"result of \w+ is"):
         cyxla.jit(function, fallback="error")(X)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8"])
+def test_relative_condition_number_of_polyfit(dtype):
+    x = np.arange(6).astype(dtype)
+    expected = np.polyfit(x, x * x, 2, full=True)[4]
+    result = cyxla.jit(lambda x: np.polyfit(x, x * x, 2, full=True), fallback="error")(x)[4]
+    assert type(result) is type(expected)
+    assert result == expected

@@ -106,7 +106,7 @@ SCRIPTS = {
     "a value kept": (
         """
         kept = []
-        keep = kept.append
+        keep = kept.append.__call__
         jit(lambda x: keep(x * 2))(np.ones(3))
         total = np.sin(kept[0]).sum()
         """,
@@ -115,7 +115,7 @@ SCRIPTS = {
     "a value kept, an operator": (
         """
         kept = []
-        keep = kept.append
+        keep = kept.append.__call__
         jit(lambda x: keep(x * 2))(np.ones(3))
         total = 1 + kept[0]
         """,
@@ -124,7 +124,7 @@ SCRIPTS = {
     "a value kept, a method": (
         """
         kept = []
-        keep = kept.append
+        keep = kept.append.__call__
         jit(lambda x: keep(x * 2))(np.ones(3))
         total = kept[0].sum(axis=0)
         """,
@@ -133,7 +133,7 @@ SCRIPTS = {
     "a value kept, an index": (
         """
         kept = []
-        keep = kept.append
+        keep = kept.append.__call__
         jit(lambda x: keep(x * 2))(np.ones(3))
         kept[0][1:] = 3
         """,
@@ -357,7 +357,7 @@ def test_internal_errors_keep_all_frames(monkeypatch):
 
 def test_failed_compilation_is_retried():
     tries = []
-    record = tries.append
+    record = tries.append.__call__
     count = tries.__len__
 
     @cyxla.jit(platform="interpreter")
@@ -403,7 +403,7 @@ def test_shapes_in_messages():
 
 def test_traced_values_that_escape():
     kept = []
-    keep = kept.append
+    keep = kept.append.__call__
     cyxla.jit(lambda x: keep(x * 2), platform="interpreter")(1.0)
     for use in (lambda: kept[0] + 1, lambda: cyxla.jit(lambda y: y)(kept[0]), lambda: np.sin(kept[0]),
                 lambda: cyxla.jit(lambda y: y + kept[0], platform="interpreter")(1.0)):  # fmt: skip

@@ -12,7 +12,9 @@ import numpy as np
 
 from cyxla._native.dispatch import Dispatcher
 from cyxla.errors import UnimplementedError
+from cyxla.numpy.calls.argument_binding import Binding
 from cyxla.numpy.tracing.results.promotion import Dtype
+from cyxla.numpy.tracing.user_program.bound_methods import changing_default, changing_object, first_changing
 from cyxla.records import dataclass
 
 #: Types of static values: neither arrays nor numbers; they are part of a signature, and of a result.
@@ -74,3 +76,37 @@ def adapter_of(value: Any) -> Adapter | None:
     raise UnimplementedError(
         f"a numpy.random.{kind.__name__} cannot be an argument", hint="pass numpy.random.default_rng(seed)"
     )
+
+
+def require_unchanging(value: Any) -> None:
+    """Require a static argument that is not a method of an object whose contents may change.
+
+    Raises
+    ------
+    UnimplementedError
+        It is such a method, or a function with a default of that kind.
+    """
+    changing = changing_object(value)
+    if changing is None:
+        changing = changing_default(value)
+    if changing is not None:
+        raise UnimplementedError(
+            f"a function that uses a {type(changing).__name__}, whose contents may change, cannot be an argument",
+            hint="pass the object itself, and call its method in the function",
+        )
+
+
+def require_unchanging_defaults(binding: Binding) -> None:
+    """Require defaults that a call uses to be neither generators nor methods of changing objects.
+
+    Raises
+    ------
+    UnimplementedError
+        A default is one.
+    """
+    changing = first_changing(a.default for a in binding.arguments if a.source is None)
+    if changing is not None:
+        raise UnimplementedError(
+            f"a {type(changing).__name__}, whose contents may change, cannot be a default",
+            hint="pass numpy.random.default_rng(seed) as an argument",
+        )

@@ -39,6 +39,7 @@ from cyxla.numpy import functions as _functions
 from cyxla.numpy.array_methods import methods as _methods
 from cyxla.numpy.array_methods import protocols as _protocols
 from cyxla.numpy.calls.any_size import MODES, MOST_BYTES, AnySizePrograms, SizedEntry
+from cyxla.numpy.calls.argument_adapters import require_unchanging_defaults
 from cyxla.numpy.calls.argument_binding import OUT, Binding, StaticNames, binding_of
 from cyxla.numpy.calls.argument_changes import shares_containers
 from cyxla.numpy.calls.argument_forms import ArgumentForms
@@ -470,6 +471,7 @@ class Jitted(Dispatcher, Generic[P, R]):
     ) -> Lowered:
         from cyxla.numpy.substitutes.patched_numpy import substituted_in
 
+        require_unchanging_defaults(call.binding)
         function = rewritten(self.function)
         unrecorded = None if function is not self.function else function  # nothing records what it reads and changes
         bound = getattr(self.function, "__self__", None)

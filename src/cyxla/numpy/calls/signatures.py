@@ -11,7 +11,7 @@ import numpy as np
 
 from cyxla._native.dispatch import Node, Receiver
 from cyxla.errors import InvalidArgumentError, TraceError
-from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, adapter_of
+from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, adapter_of, require_unchanging
 from cyxla.numpy.calls.argument_binding import Binding
 from cyxla.numpy.calls.argument_changes import ArgumentContainers
 from cyxla.numpy.calls.lowering import MOST_STATIC, Spec
@@ -352,6 +352,7 @@ class _Reader:
         elif kind is Spec and self.specs:
             self._add_input(value, value, name)
         elif isinstance(value, (*STATIC_TYPES, Receiver)) or kind is int:
+            require_unchanging(value)
             self.static(value, name)
         else:
             self.call.fast_path = False

@@ -112,14 +112,14 @@ def polyfit(
     weights = None if w is None else as_strong(w) + 0.0
     order = int(deg) + 1
     _check_points(points, values, weights, deg)
-    limit = len(points) * float(np.finfo(points.dtype).eps) if rcond is None else rcond
+    limit = len(points) * np.finfo(points.dtype).eps if rcond is None else rcond
     lhs, rhs = np.vander(points, order), values
     if weights is not None:
         lhs = lhs * weights[:, None]
         rhs = rhs * (weights[:, None] if rhs.ndim == 2 else weights)
     scale = np.sqrt(np.sum(lhs * lhs, axis=0))
     lhs = lhs / scale
-    coefficients, residuals, rank, singular_values = np.linalg.lstsq(lhs, rhs, limit)
+    coefficients, residuals, rank, singular_values = np.linalg.lstsq(lhs, rhs, float(limit))
     coefficients = np.transpose(np.transpose(coefficients) / scale)
     if full:
         return coefficients, residuals, rank, singular_values, limit

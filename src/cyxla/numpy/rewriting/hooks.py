@@ -22,7 +22,7 @@ from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound
 from cyxla.numpy.rewriting.python_functions import assertions
 from cyxla.numpy.rewriting.python_functions.choices import condition, truth
 from cyxla.numpy.rewriting.python_functions.classes import GETTERS, SUBSTITUTES_IN_SCOPE, getter_by_name, visible_class
-from cyxla.numpy.rewriting.python_functions.impure import refuse_method
+from cyxla.numpy.rewriting.python_functions.impure import refuse_changing_default, refuse_method
 from cyxla.numpy.rewriting.python_functions.lists_of_numbers import indexed
 from cyxla.numpy.rewriting.python_functions.table import SUBSTITUTES
 from cyxla.numpy.rewriting.python_functions.texts import METHODS, formatted, joined, percent, with_known_texts
@@ -36,6 +36,7 @@ from cyxla.numpy.tracing.hooks import hooks as tracing_hooks
 from cyxla.numpy.tracing.trace import current, depth, require_current, user_line
 from cyxla.numpy.tracing.user_program.classes import class_of
 from cyxla.numpy.tracing.user_program.texts import TracedText
+from cyxla.numpy.tracing.user_program.user_frames import mend_of_library, refused_by_library, user_line_of
 
 if TYPE_CHECKING:
     from cyxla.numpy.rewriting.branches import TracedBranch
@@ -177,6 +178,7 @@ class Hooks:
                 "an exception that leaves a branch on a traced condition cannot be handled", where=user_line()
             )
         error = sys.exc_info()[1]
+        _record_refusal(error)
         if isinstance(error, OpError) and not isinstance(error, (TraceError, UnimplementedError)):
             error.where = error.hint = ""
 
@@ -363,6 +365,7 @@ class Hooks:
         if substitute is not None:
             return substitute
         refuse_method(function)
+        refuse_changing_default(function)
         in_scope = SUBSTITUTES_IN_SCOPE.get(function)
         if in_scope is not None:
             return in_scope(self._scope)
@@ -440,6 +443,23 @@ class Hooks:
         if isinstance(function, _CALLED):
             return self.call(function)
         return self._rewrite(function) if is_user_function(function, self._package) else function
+
+
+def _record_refusal(error: BaseException | None) -> None:
+    """Make an error that the plain function would not raise count, although the function catches it."""
+    trace = current()
+    if trace is None or error is None:
+        return
+    chain = (error, error.__cause__, error.__context__)
+    own = next((e for e in chain if isinstance(e, (TraceError, UnimplementedError))), None)
+    library = "" if own is not None else refused_by_library(error)
+    if library:
+        own = TraceError(
+            f"{library} calls compiled code, which refuses traced arrays", where=user_line_of(error),
+            hint=mend_of_library(library),
+        )  # fmt: skip
+    if own is not None and own not in trace.program.raised:
+        trace.program.raised.append(own)
 
 
 _PARTS_OF_PROPERTIES = {"__get__": "fget", "__set__": "fset", "__delete__": "fdel"}

@@ -36,6 +36,7 @@ from cyxla.numpy.tracing.results.result_layout import inverse
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.static_keys import read_only_copy, static_key
 from cyxla.numpy.tracing.trace import Trace, depth, tracing, user_line
+from cyxla.numpy.tracing.user_program.bound_methods import changing_object
 from cyxla.types import Shape, from_numpy
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -248,6 +249,12 @@ class OutsideValues:
             return self._tuple(value, path, nodes)
         if isinstance(value, np.ndarray):
             return self._array(value, path, nodes)
+        bound = changing_object(value)
+        if bound is not None:
+            raise TraceError(
+                f"{path.text} is a method of a {type(bound).__name__} from outside, whose contents may change",
+                where=user_line(), hint="pass the object as an argument, and call its method in the function",
+            )  # fmt: skip
         if _is_unreadable(value):
             raise TraceError(
                 f"{path.text} is a {kind.__name__} from outside, whose contents may change",

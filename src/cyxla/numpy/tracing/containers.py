@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from types import FunctionType
 from typing import Any, NamedTuple
 
-from cyxla.errors import TraceError
+from cyxla.errors import TraceError, UnimplementedError
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS
 from cyxla.numpy.tracing.user_program.texts import PLACEHOLDER, TracedText
 
@@ -53,7 +55,24 @@ def _build_dataclass(key: tuple[type, tuple[str, ...]], parts: Sequence[Any]) ->
 
 def _build_mapping(key: tuple[type, Any, tuple[Any, ...]], parts: Sequence[Any]) -> Any:
     pairs = dict(zip(key[2], parts, strict=True))  # not an iterator of pairs, which a Counter would count
-    return key[0](pairs) if key[1] is None else key[0](key[1], pairs)
+    made = key[0](pairs) if key[1] is None else key[0](key[1], pairs)
+    if tuple(made) != key[2] or any(made[k] is not v for k, v in pairs.items()):
+        raise _refused_mapping(key[0], "has other items than the dict that it is made of")
+    return made
+
+
+def _mapping_key(value: Any) -> tuple[type, Any, tuple[Any, ...]]:
+    kind = type(value)
+    attributes = value.__dict__ if kind.__dictoffset__ else None
+    if attributes and attributes is not value:  # that of a dict whose attributes are its items holds nothing else
+        raise _refused_mapping(kind, "has attributes besides its items")
+    if isinstance(kind.__setitem__, FunctionType):
+        raise _refused_mapping(kind, "has a __setitem__ of its own")
+    return kind, value.default_factory if isinstance(value, defaultdict) else None, tuple(value)
+
+
+def _refused_mapping(kind: type, reason: str) -> UnimplementedError:
+    return UnimplementedError(f"a {kind.__name__} is passed or returned, which {reason}", hint="use a dict")
 
 
 def field_names(value: Any) -> tuple[str, ...]:
@@ -69,7 +88,7 @@ DICT = Kind(
     lambda key, parts: dict(zip(key, parts, strict=True)),
 )  # fmt: skip
 MAPPING = Kind(  # subclasses of dict
-    lambda v: list(v.values()), lambda v: (type(v), getattr(v, "default_factory", None), tuple(v)),
+    lambda v: list(v.values()), _mapping_key,
     lambda v: [f"[{k!r}]" for k in v], _build_mapping,
 )  # fmt: skip
 NAMED = Kind(lambda v: v, type, lambda v: [f".{n}" for n in v._fields], lambda key, parts: key(*parts))

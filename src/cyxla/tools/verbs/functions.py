@@ -109,7 +109,8 @@ A compiled function gives what the plain function gives, written arguments and c
   (`obj[k]`, `obj + x`, properties, `with obj`), and those that are arguments. One program serves all objects of a
   class whose attributes are arrays, numbers and texts; of objects that hold other ones, each has its own. A
   `cached_property` is computed by NumPy. Iterators, sets, `deque`, `Counter` and other classes derived from lists and
-  dicts, and `vars(obj)`, from outside, are reasons to run the plain function.
+  dicts, `vars(obj)`, and methods of generators and containers (`draw = rng.normal`, `take = w.pop`), from outside, are
+  reasons to run the plain function.
 * Of a function whose source is not known, arrays from outside are constants, for which only rebinding is seen, and a
   function that changes anything outside is not compiled; nor is one that calls such a function.
 * Python's numbers that are traced give Python's results: a division by zero raises `ZeroDivisionError` at the end of

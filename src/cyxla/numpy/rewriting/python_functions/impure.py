@@ -17,6 +17,7 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from cyxla.numpy.tracing.trace import current, plain_run
+from cyxla.numpy.tracing.user_program.bound_methods import changing_default
 from cyxla.numpy.tracing.user_program.random_state import functions_of_global_state
 
 _RANDOM_HINT: Final = "pass a generator, np.random.default_rng(seed), as an argument, or use cyxla.random"
@@ -52,6 +53,19 @@ def refuse_method(function: Any) -> None:
     """
     if current() is not None and isinstance(getattr(function, "__self__", None), random.Random):
         refuse(f"random.Random.{function.__name__}", _RANDOM_HINT)
+
+
+def refuse_changing_default(function: Any) -> None:
+    """Refuse a function with a default that its calls change: a generator, or a method of a list.
+
+    Raises
+    ------
+    PlainRunError
+        The function has such a default.
+    """
+    changing = changing_default(function)
+    if changing is not None and current() is not None:
+        refuse(f"{function.__name__}, which has a {type(changing).__name__} as a default,", _RANDOM_HINT)
 
 
 def _refused(function: Callable[..., Any], name: str, hint: str) -> Callable[..., Any]:

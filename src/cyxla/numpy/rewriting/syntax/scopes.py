@@ -18,6 +18,7 @@ from cyxla.numpy.rewriting.python_functions.classes import GETTERS, SUBSTITUTES_
 from cyxla.numpy.rewriting.python_functions.table import SUBSTITUTES
 from cyxla.numpy.rewriting.syntax.names import Names
 from cyxla.numpy.tracing.trace import is_internal
+from cyxla.numpy.tracing.user_program.bound_methods import changing_object
 
 
 class Origin(Enum):
@@ -95,6 +96,8 @@ def is_library(module: ModuleType) -> bool:
 
 def holds_state(value: Any, package: str) -> bool:
     """Return True for a callable object with state of its own: one of the user's classes, or a bound method."""
+    if changing_object(value) is not None:
+        return True
     if isinstance(value, (type, FunctionType)):
         return False
     if isinstance(value, partial):

@@ -22,6 +22,7 @@ from cyxla.numpy.tracing.results.promotion import Dtype, Kind
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import Trace
 from cyxla.numpy.tracing.user_program.api_boundary import api_boundary
+from cyxla.numpy.tracing.user_program.handlers import is_in_try_block
 from cyxla.numpy.tracing.user_program.needed_values import NeededValue, inputs_of
 from cyxla.numpy.tracing.user_program.texts import Field, TracedText
 from cyxla.numpy.tracing.user_program.user_frames import HOOKS, library_call, mend_of_library, user_operation
@@ -365,7 +366,7 @@ class TracedArray:
             f"{self._describe()} cannot {operation}: it has no value while tracing", where=where, hint=hint,
             needed=needed,
         )  # fmt: skip
-        if _trace.is_raised_for_user():
+        if _trace.is_raised_for_user() or is_in_try_block():
             _trace.require_current().program.raised.append(error)
         raise error
 

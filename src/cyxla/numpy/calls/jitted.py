@@ -60,7 +60,7 @@ from cyxla.numpy.calls.recompilation import (
 from cyxla.numpy.calls.shared_memory import SameArrays, run_on_copy
 from cyxla.numpy.calls.signatures import Call
 from cyxla.numpy.calls.stages import LoweredModule
-from cyxla.numpy.rewriting.functions import rewritten
+from cyxla.numpy.rewriting.functions import rewritten, rewritten_anew
 from cyxla.numpy.rewriting.loops.unrolling import count_call
 from cyxla.numpy.rewriting.methods import methods_rewritten
 from cyxla.numpy.rewriting.syntax.scopes import package_of
@@ -472,11 +472,12 @@ class Jitted(Dispatcher, Generic[P, R]):
         from cyxla.numpy.substitutes.patched_numpy import substituted_in
 
         require_unchanging_defaults(call.binding)
-        function = rewritten(self.function)
+        function = rewritten_anew(self.function)
         unrecorded = None if function is not self.function else function  # nothing records what it reads and changes
         bound = getattr(self.function, "__self__", None)
+        named = None if unrecorded is function else getattr(self.function, "__func__", self.function)
         environment = (
-            Environment(self._forms.static_outside, self._numbers, call.receivers, bound, unrecorded)
+            Environment(self._forms.static_outside, self._numbers, call.receivers, bound, unrecorded, named)
             if guarded
             else None
         )

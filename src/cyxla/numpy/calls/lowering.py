@@ -32,7 +32,7 @@ from cyxla.numpy.rewriting.parts.python_state import traced_parts
 from cyxla.numpy.rewriting.parts.unbound import Unbound
 from cyxla.numpy.state.effects import Effect, Outside
 from cyxla.numpy.state.guards import Guards
-from cyxla.numpy.state.names import guard_names
+from cyxla.numpy.state.names import guard_functions, guard_names
 from cyxla.numpy.state.outside import OutsideValues, Path
 from cyxla.numpy.state.snapshot import watching
 from cyxla.numpy.tracing.arrays.memory_layout import dense
@@ -144,6 +144,8 @@ class Environment(NamedTuple):
         Object of a function that is a method.
     function : callable, optional
         Function whose source is not rewritten; the values of all names in it are guarded.
+    rewritten : callable, optional
+        Function that is rewritten; the functions and classes that it has by name are guarded.
     """
 
     static: frozenset[str]
@@ -151,6 +153,7 @@ class Environment(NamedTuple):
     receivers: Sequence[tuple[str, int, Any]]
     bound: Any = None
     function: Any = None
+    rewritten: Any = None
 
     def values(self, trace: Trace) -> OutsideValues:
         """Return the values from outside of a new trace."""
@@ -161,6 +164,8 @@ class Environment(NamedTuple):
             outside.register(self.bound, Path(Source.GLOBAL, 0, ({"self": self.bound}, {}), "self", "self"))
         if self.function is not None:
             guard_names(outside, self.function, [self.bound, *[value for *_, value in self.receivers]])
+        if self.rewritten is not None:
+            guard_functions(outside, self.rewritten)
         return outside
 
 

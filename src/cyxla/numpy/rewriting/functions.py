@@ -13,16 +13,17 @@ from cyxla.forking import new_lock
 from cyxla.numpy.rewriting.hooks import Hooks
 from cyxla.numpy.rewriting.syntax.names import Names
 from cyxla.numpy.rewriting.syntax.plain_code import is_plain
-from cyxla.numpy.rewriting.syntax.scopes import NameOrigins, has_python_code, package_of
+from cyxla.numpy.rewriting.syntax.scopes import NameOrigins, Origin, has_python_code, package_of
 from cyxla.numpy.rewriting.syntax.source import definition_of, innermost, scope_of
 from cyxla.numpy.rewriting.syntax.transform import Transformer
-from cyxla.numpy.state.names import guard_names
+from cyxla.numpy.state.names import guard_functions, guard_names
 from cyxla.numpy.state.scope import Scope, outside_values
-from cyxla.numpy.state.snapshot import Snapshot
+from cyxla.numpy.state.snapshot import Snapshot, names_of
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 
 _rewritten: WeakKeyDictionary[FunctionType, FunctionType] = WeakKeyDictionary()
+_kinds: WeakKeyDictionary[FunctionType, tuple[Origin, ...]] = WeakKeyDictionary()  # of names, as it was rewritten
 _without_source: WeakSet[FunctionType] = WeakSet()
 _codes: dict[Any, CodeType | None] = {}
 #: Codes of functions that are defined in rewritten ones and were rewritten with them, by identity: equal code that
@@ -45,11 +46,23 @@ def rewritten(function: Any) -> Any:
     return made
 
 
+def rewritten_anew(function: Any) -> Any:
+    """Return what `rewritten` returns, made anew if a name in the function has another kind of value than before."""
+    if isinstance(function, FunctionType) and function in _kinds and _kinds[function] != _key(function)[-1]:
+        _rewritten.pop(function, None)
+    return rewritten(function)
+
+
 def recorded(function: Any) -> Any:
     """Return the function to call for one that a traced function calls; what one without source changes is watched."""
-    made = rewritten(function)
     outside = outside_values()
-    if outside is None or not isinstance(function, FunctionType) or function not in _without_source:
+    if outside is None or not isinstance(function, FunctionType):
+        return rewritten(function)
+    made = outside.functions.get(function)
+    if made is None:
+        made = outside.functions[function] = rewritten_anew(function)
+        guard_functions(outside, function)
+    if function not in _without_source:
         return made
 
     @wraps(function)
@@ -65,10 +78,11 @@ def recorded(function: Any) -> Any:
 
 
 def _rewrite(function: FunctionType) -> FunctionType:
+    key = _key(function)
+    _kinds[function] = key[-1]
     if is_plain(function):
         return function
     code = function.__code__
-    key = _key(function)
     with _lock:
         if key not in _codes:
             _codes[key] = _rewritten_code(function)
@@ -99,7 +113,7 @@ def _key(function: FunctionType) -> Any:
     """Return a key of functions with the same rewritten code: it depends on the kinds of the values from outside."""
     code = function.__code__
     origins = NameOrigins(function, frozenset())
-    kinds = tuple([origins.origin(name) for name in (*code.co_freevars, *code.co_names)])
+    kinds = tuple([origins.origin(name) for name in (*code.co_freevars, *names_of(code))])
     return code, code.co_filename, id(function.__globals__), kinds
 
 

@@ -1,4 +1,4 @@
-"""Guards of functions whose source is not rewritten: the values of all names that occur in them."""
+"""Guards of names in functions: of all values where the source is not rewritten, else of functions and classes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from cyxla._native.dispatch import Source
 from cyxla.numpy.state.outside import OutsideValues, Path
 from cyxla.numpy.state.snapshot import names_of
 from cyxla.numpy.tracing.trace import is_internal
-
-_FIXED = (types.ModuleType, types.BuiltinFunctionType, type, np.ufunc)
 
 
 def guard_names(outside: OutsideValues, function: Callable[..., Any], objects: Sequence[Any]) -> None:
@@ -37,10 +33,10 @@ def guard_names(outside: OutsideValues, function: Callable[..., Any], objects: S
     space = function.__globals__
     names = list(dict.fromkeys(names_of(code)))
     for name in names:
-        if name in space and not _is_fixed(space[name]):
+        if name in space and not isinstance(space[name], types.ModuleType):
             outside.guard(space[name], Path(Source.GLOBAL, 0, (space, vars(builtins)), name, name))
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        if not _is_empty(cell) and not _is_fixed(cell.cell_contents):
+        if not _is_empty(cell) and not isinstance(cell.cell_contents, types.ModuleType):
             outside.guard(cell.cell_contents, Path(Source.CELL, 0, cell, name, name))
     for value in objects:
         attributes = getattr(value, "__dict__", {})
@@ -49,10 +45,15 @@ def guard_names(outside: OutsideValues, function: Callable[..., Any], objects: S
                 outside.guard(attributes[name], outside.path_to(value, Source.ATTRIBUTE, name, f".{name}"))
 
 
-def _is_fixed(value: Any) -> bool:
-    return isinstance(value, _FIXED) or (
-        callable(value) and (getattr(value, "__module__", None) or "").startswith("numpy")
-    )
+def guard_functions(outside: OutsideValues, function: types.FunctionType) -> None:
+    """Make a program depend on the functions and classes that a function has by names of globals and cells."""
+    space = function.__globals__
+    for name in dict.fromkeys(names_of(function.__code__)):
+        if callable(space.get(name)):
+            outside.guard(space[name], Path(Source.GLOBAL, 0, (space, vars(builtins)), name, name))
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        if not _is_empty(cell) and callable(cell.cell_contents):
+            outside.guard(cell.cell_contents, Path(Source.CELL, 0, cell, name, name))
 
 
 def _is_empty(cell: Any) -> bool:

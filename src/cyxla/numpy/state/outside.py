@@ -127,6 +127,7 @@ class OutsideValues:
         self._values: dict[Any, Any] = {}  # values by path
         self._count = 0
         self._has_twins = False  # if an object is several arguments
+        self.functions: dict[Any, Any] = {}  # rewritten functions that the function calls, by those of the user
 
     # -- reading
 
@@ -179,7 +180,8 @@ class OutsideValues:
         if _is_plain(value) and not isinstance(value, np.generic):
             self._add_constant(value, nodes)
         else:
-            nodes.append(same_node(value))
+            is_function = callable(value) and _is_hashable(value)
+            nodes.append(same_node(NUMPY_ORIGINALS.get(value, value) if is_function else value))
         self._add_row(path, nodes)
 
     def read_missing(self, path: Path) -> None:

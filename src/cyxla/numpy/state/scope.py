@@ -146,7 +146,11 @@ class Scope:
     def owner(self, obj: Any, attr: str) -> Any:
         """Return an object of which an attribute is about to be called, which must be that of its own at every call."""
         outside = outside_values()
-        if outside is None or isinstance(obj, (*_PLAIN, *_FIXED)) or not outside.is_outside(obj):
+        if outside is None or isinstance(obj, _PLAIN):
+            return obj
+        if isinstance(obj, (types.ModuleType, type)):
+            _guard_member(outside, obj, attr)
+        if isinstance(obj, _FIXED) or not outside.is_outside(obj):
             return obj
         if attr in getattr(obj, "__dict__", ()) and self.read_attr(obj, attr) is not getattr(obj, attr):
             raise TraceError(
@@ -223,11 +227,35 @@ def _module_attribute(outside: OutsideValues, module: types.ModuleType, attr: st
     """Return an attribute of a module; functions and classes count as fixed."""
     value = getattr(module, attr)
     space = vars(module)
-    if isinstance(value, _FIXED) or callable(value) or space.get(attr, _ABSENT) is not value:
+    if isinstance(value, types.ModuleType) or space.get(attr, _ABSENT) is not value:
         return value
     if module.__name__.partition(".")[0] in ("numpy", "scipy", "math", "cyxla", "sys", "os"):
         return value
-    return outside.read(value, Path(Source.GLOBAL, 0, (space, space), attr, f"{module.__name__}.{attr}"))
+    path = Path(Source.GLOBAL, 0, (space, space), attr, f"{module.__name__}.{attr}")
+    if isinstance(value, _FIXED) or callable(value):
+        _guard_member(outside, module, attr)
+        return value
+    return outside.read(value, path)
+
+
+def _guard_member(outside: OutsideValues, owner: Any, attr: str) -> None:
+    """Make the program depend on a function or class that one of the user's modules or classes has."""
+    holder = owner if isinstance(owner, types.ModuleType) else _class_with(owner, attr)
+    value = vars(holder).get(attr)
+    if not isinstance(value, _FIXED) or isinstance(value, types.ModuleType) or attr.startswith("__"):
+        return
+    if isinstance(holder, types.ModuleType):
+        if not _is_library_name(holder.__name__):
+            space = vars(holder)
+            outside.guard(value, Path(Source.GLOBAL, 0, (space, space), attr, f"{holder.__name__}.{attr}"))
+    elif "<locals>" not in owner.__qualname__ and not _is_of_library(holder):
+        outside.register_fixed(owner)
+        outside.guard(value, outside.path_to(owner, Source.ATTRIBUTE, attr, f".{attr}"))
+
+
+def _class_with(kind: type, attr: str) -> type:
+    """Return the class that defines an attribute of a class; `object` if none does."""
+    return next((base for base in kind.__mro__ if attr in vars(base)), object)
 
 
 def _has_state(owner: Any, attr: str) -> bool:
@@ -238,16 +266,21 @@ def _has_state(owner: Any, attr: str) -> bool:
         return attr in vars(owner)
     if attr == "__dict__":
         return not _is_of_library(owner)
-    base = next((b for b in owner.__mro__ if attr in vars(b)), None)
-    if base is None or attr.startswith("__") or _is_of_library(base):
+    base = _class_with(owner, attr)
+    if attr not in vars(base) or attr.startswith("__") or _is_of_library(base):
         return False
     value = vars(base)[attr]
     return not (callable(value) or isinstance(value, type) or hasattr(type(value), "__get__"))
 
 
 def _is_of_library(kind: type) -> bool:
-    module = kind.__module__.partition(".")[0]
-    return module in sys.stdlib_module_names or module in ("numpy", "scipy", "cyxla")
+    return _is_library_name(kind.__module__)
+
+
+def _is_library_name(module: str) -> bool:
+    """Return True for the name of a module whose functions and classes stay as they are."""
+    package = module.partition(".")[0]
+    return package in sys.stdlib_module_names or package in ("numpy", "scipy", "cyxla")
 
 
 def _is_computed(kind: type, attr: str) -> bool:

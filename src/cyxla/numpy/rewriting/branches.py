@@ -20,6 +20,7 @@ from cyxla.numpy.rewriting.parts.python_state import (
     changed_items,
     fill,
     items_of,
+    name_of_container,
     structure_of,
     with_items,
 )
@@ -107,6 +108,9 @@ class TracedBranch:
         joined = [_Joined(name, (a, b), failed, test) for name, a, b in pairs]
         objects = self._changed_objects(failed, test)
         joined += [j for o in objects for j in o.values.values()]
+        if failed is None:
+            for j in joined:
+                j.refuse_choice(self._objects)
         kinds: list[Kind] = [k for j in joined for k in j.kinds] + [a.dtype for a in arrays]
         bodies = [
             s.part.body([*[op for j in joined for op in j.ops(k, s.part)], *[s.value_of(a) for a in arrays]])
@@ -277,6 +281,18 @@ class _Joined:
                 is_unbound = part.trace.constant(value.leaves is None and not self._failed, np.dtype(bool))
             return [*made, is_unbound]
 
+    def refuse_choice(self, objects: PythonState) -> None:
+        """Refuse to choose one of two lists, dicts or dataclasses that are there before the branch.
+
+        The chosen one would be a new object: what is written to it would be lost.
+        """
+        found = objects.choice_of(*[v.value for v in self._values])
+        if found is not None:
+            raise TraceError(
+                f"a branch on a traced condition chooses which {found} {self.name} is", where=user_line(),
+                hint="make a copy of it on both sides, or use an array",
+            )  # fmt: skip
+
     @property
     def is_same(self) -> bool:
         """True if both sides leave the variable as it was."""
@@ -423,7 +439,7 @@ class _Again:
 def _text(value: Any) -> str:
     if isinstance(value, TracedArray):
         return array_text(value)
-    return next((k.__name__ for k in (list, dict) if isinstance(value, k)), type(value).__name__)
+    return name_of_container(value)
 
 
 def _emit(bodies: Sequence[Body], kinds: Sequence[Kind], selector: XlaOp) -> list[XlaOp]:

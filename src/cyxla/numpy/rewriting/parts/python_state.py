@@ -37,7 +37,9 @@ from cyxla.numpy.tracing.arrays.known_array import KnownArray
 from cyxla.numpy.tracing.arrays.number_storage import StoredList
 from cyxla.numpy.tracing.arrays.number_table import TableRow
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
+from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray
+from cyxla.numpy.tracing.containers import kind_of
 from cyxla.numpy.tracing.trace import PlainRunError, is_internal, plain_run, user_line
 from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 
@@ -131,6 +133,21 @@ class PythonState:
         if id(value) in self._unfilled and value.first is not None:
             return [*value.first, *contents]
         return contents
+
+    def choice_of(self, one: Any, other: Any) -> str | None:
+        """Return the name of the class of an object that holds others if it is one of two values; None if it is new.
+
+        The values may be, or contain in the same place, different objects of which one was reached before.
+        """
+        kind = None if one is other or isinstance(one, SizedArray) else kind_of(one)
+        if kind is None or kind_of(other) != kind:
+            return None
+        if not isinstance(one, tuple):
+            for value in (one, other):
+                if id(value) in self._contents and type(value) is not StackedList:
+                    return name_of_container(value)
+        pairs = zip(kind.parts(one), kind.parts(other), strict=False)
+        return next((found for p, q in pairs if (found := self.choice_of(p, q)) is not None), None)
 
     def require_same_hidden(self) -> None:
         """Require that the hidden state of all objects is as it was.
@@ -420,3 +437,8 @@ def _same(first: Any, second: Any) -> bool:
     if isinstance(first, dict):
         return list(first) == list(second) and all(v is second[k] for k, v in first.items())
     return all(a is b for a, b in zip(first, second, strict=True))
+
+
+def name_of_container(value: Any) -> str:
+    """Return the name of the class of an object for messages; that of a list or dict also for its mirrors."""
+    return next((k.__name__ for k in (list, dict) if isinstance(value, k)), type(value).__name__)

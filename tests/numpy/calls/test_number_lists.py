@@ -273,3 +273,10 @@ def test_conditions_of_comprehensions_are_those_of_python():
     rows = [[float(k % 5) for k in range(40)], [1.0]]
     for _ in range(2):
         assert selected_rows(rows) == selected_rows.function(rows)
+
+
+@pytest.mark.parametrize("middle", [np.float32(2), 3, None, (1, 2), np.ones(2)])
+def test_other_values_between_lists(middle):
+    values = [[], middle, [1, 2]]
+    result = cyxla.jit(lambda values: values[2] + [len(values)], fallback="numpy")(values)
+    assert result == [1, 2, 3]

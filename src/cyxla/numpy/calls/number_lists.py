@@ -52,7 +52,9 @@ class NumberLists:
         """Return the array that a list is passed as; None if its numbers are passed one by one."""
         if name in self._separate or not values:
             return None
-        count = sum(map(len, values)) if type(values[0]) is list and type(values[-1]) is list else len(values)
+        count = len(values)
+        if type(values[0]) is list and type(values[-1]) is list:
+            count = sum(len(v) if type(v) is list else 1 for v in values)
         is_array = self.grows(name, values) or count > MOST_SEPARATE or name in self._arrays
         return number_array(values) if is_array else None
 

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-MOST_SEPARATE: Final = 32  # numbers of a list that are inputs of their own
+MOST_SEPARATE: Final = 32  # numbers of a list of lists that are inputs of their own
 LENGTHS_BEFORE: Final = 1  # lengths of a short list for which its numbers are inputs of their own
+MOST_IN_SHORT: Final = 8  # numbers of a short list, such as a shape or axes; longer ones are data, of any length
 _DTYPES: Final[dict[type, Any]] = {int: np.int64, float: np.float64, bool: np.bool_, complex: np.complex128}
 
 
@@ -42,11 +43,12 @@ class NumberLists:
         self._separate: set[str] = set()
 
     def grows(self, name: str, values: list[Any]) -> bool:
-        """Record the length of a list, and return True if it has had others."""
+        """Record the length of a list, and return True if it has had others, or is expected to have."""
         lengths = self._lengths[name]
         if len(lengths) <= LENGTHS_BEFORE:
             lengths.add(len(values))
-        return len(lengths) > LENGTHS_BEFORE
+        is_data = len(values) > MOST_IN_SHORT and type(values[0]) is not list
+        return is_data or len(lengths) > LENGTHS_BEFORE
 
     def array_of(self, name: str, values: list[Any]) -> np.ndarray[Any, Any] | None:
         """Return the array that a list is passed as; None if its numbers are passed one by one."""

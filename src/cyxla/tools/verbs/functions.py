@@ -23,7 +23,7 @@ code of the program is compiled, prebuilt functions run it where possible, with 
 * NumPy 2's dtypes: Python numbers are weak (NEP 50), float64 is the default;
 * nested tuples, lists, dicts, dataclasses and None as arguments and results; text, dtypes, functions and enums in
   them are passed through;
-* lists of Python's numbers of one class, of any length: those of more than 32 numbers, and those whose length changes
+* lists of Python's numbers of one class, of any length: those of more than 8 numbers, and those whose length changes
   from call to call, are arrays of the program, which one program serves for all lengths. `for`, `len`, `sum`, `sorted`,
   `in`, indices, slices, comprehensions and NumPy's functions take them as they are, and loops may write elements; a
   list that the function changes otherwise is passed number by number, up to 1,000 of them. So are lists of lists of

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 from cyxla.include_dir import get_include
 
 #: Headers under ``include/cyxla``, each after those it depends on.
-HEADERS = ("compiler.h", "scalar.h", "math.h", "math_inverse.h", "complex.h", "loops.h", "prebuilt.h")
+HEADERS = ("compiler.h", "scalar.h", "math.h", "math_inverse.h", "complex.h", "loops.h", "prebuilt.h", "launches.h")
 
 _NAME = re.compile(r"\b(?:cyx|CYX)_\w+")
 _NAME_IN_WORD = re.compile(r"(?:cyx|CYX)_\w+")  # also matches after a prefix; several times as fast

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.entry.kernel_timers import Meter
+from cyxla.xla.cpu.entry.launch_tables import (
+    first_buffer,
+    in_rows,
+    is_launched,
+    kernel_locations,
+    short_test,
+    table_of_launches,
+)
 from cyxla.xla.cpu.kernel import machine
 from cyxla.xla.cpu.kernel.kernel import Kernel, Value
 from cyxla.xla.cpu.memory.buffers import Buffers, Copy, Location, MemoryKind
@@ -50,6 +59,7 @@ class ControlWriter:
         self.meter = meter
         self.buffers, self.name_of, self.functions, self.seed = buffers, name_of, functions, seed
         self.helper_functions: list[str] = []  # definitions, callees first
+        self.table_size = 0  # characters of tables, which compile in no time
         self.swapped_names: dict[Location, str] = {}  # C names of the pointers that loops swap
 
     def entry(self, plan: Plan) -> str:
@@ -96,14 +106,29 @@ class ControlWriter:
         self.copies(c, self.buffers.copies.get((plan, "return", 0), ()))
 
     def nodes(self, c: CWriter, nodes: Sequence[Node], depth: int) -> None:
-        """Write nodes in order, in several functions if they are many."""
-        if len(nodes) <= MAX_FUNCTION_CALLS:
-            for node in nodes:
-                self.node(c, node, depth)
+        """Write nodes in order, long rows of kernels outside of loops as tables."""
+        may_be_tables = depth == 0 and self.meter is None
+        self.rows(c, in_rows(nodes, self.buffers) if may_be_tables else [[node] for node in nodes], depth)
+
+    def rows(self, c: CWriter, rows: Sequence[Sequence[Node]], depth: int) -> None:
+        """Write rows of nodes, in several functions if they are many."""
+        if len(rows) <= MAX_FUNCTION_CALLS:
+            for row in rows:
+                self.row(c, row, depth)
             return
-        for k in range(0, len(nodes), MAX_FUNCTION_CALLS):
-            chunk = nodes[k : k + MAX_FUNCTION_CALLS]
-            c.line(self._function(lambda function, chunk=chunk: self.nodes(function, chunk, 0)))  # type: ignore[misc]
+        for k in range(0, len(rows), MAX_FUNCTION_CALLS):
+            chunk = rows[k : k + MAX_FUNCTION_CALLS]
+            c.line(self._function(partial(self.rows, rows=chunk, depth=0)))
+
+    def row(self, c: CWriter, row: Sequence[Node], depth: int) -> None:
+        """Write a node, or the table of several kernels."""
+        if len(row) == 1:
+            self.node(c, row[0], depth)
+            return
+        kernels = [node for node in row if isinstance(node, KernelNode)]
+        table = table_of_launches(kernels, self.buffers, self.name_of, self.functions)
+        self.table_size += len(table)
+        c.lines(table.splitlines())
 
     def node(self, c: CWriter, node: Node, depth: int) -> None:
         """Write one node."""
@@ -124,7 +149,7 @@ class ControlWriter:
         """Write a call of a kernel, on this thread if there is one task, else on the thread pool."""
         self.copies(c, self.buffers.copies.get((node, "before", 0), ()))
         step = node.step
-        if all(v.shape.nbytes == 0 for v in step.writes) and not step.functions:
+        if not is_launched(node):
             return
         name = self.name_of(step.kernel)
         pointers = [self.pointer(p) for p in kernel_locations(self.buffers, node)]
@@ -135,7 +160,7 @@ class ControlWriter:
         bufs = ", ".join(pointers)
         call = f"{name}(b, 0, {tasks})" if tasks == 1 else f"ctx->parallel_for(ctx, {name}, b, {tasks})"
         if step.kernel.short:
-            call = f"{step.kernel.short.replace('bufs[', 'b[')} ? {name}(b, 0, {tasks}) : {call}"
+            call = f"{short_test(name)}(b) ? {name}(b, 0, {tasks}) : {call}"
         phase_loop = f"for (int64_t phase = 0; phase < {phases}; ++phase) " if phases > 1 else ""
         line = f"{phase_loop}{{ void *const b[] = {{{bufs}}}; if ((s = {call})) return s; }}"
         c.line(line if self.meter is None else self.meter.measure(step, line))
@@ -203,26 +228,6 @@ class ControlWriter:
         if location.kind is MemoryKind.ARENA:
             return f"arena + {location.at}"
         return f"bufs[{first_buffer(b, location) + location.at}]"
-
-
-def kernel_locations(buffers: Buffers, node: KernelNode) -> list[Location]:
-    """Return the locations of the buffers of a kernel in its order: reads, writes, scratch, state."""
-    step = node.step
-    reads = [buffers.locations[v] for v in step.reads]
-    writes = [buffers.locations[v] for v in step.writes]
-    for w, r in step.must_alias:
-        reads[r] = writes[w]
-    scratch = [buffers.scratch[node]] if node in buffers.scratch else []
-    if step.state:
-        assert buffers.state is not None
-        scratch.append(buffers.state)
-    return [*reads, *writes, *scratch]
-
-
-def first_buffer(buffers: Buffers, location: Location) -> int:
-    """Return the index of the call's first buffer of the same kind: inputs, then results, then constants."""
-    constants = buffers.inputs + buffers.outputs
-    return {MemoryKind.INPUT: 0, MemoryKind.OUTPUT: buffers.inputs, MemoryKind.CONSTANT: constants}[location.kind]
 
 
 def _in_one_function(node: WhileNode, depth: int) -> bool:

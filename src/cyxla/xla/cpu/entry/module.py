@@ -7,6 +7,7 @@ from cyxla.xla.cpu.c.outline import outline_functions
 from cyxla.xla.cpu.c.prelude import prelude
 from cyxla.xla.cpu.entry.control_flow import DEFINITIONS, ControlWriter
 from cyxla.xla.cpu.entry.kernel_timers import Meter
+from cyxla.xla.cpu.entry.launch_tables import short_test
 from cyxla.xla.cpu.entry.recipe import recipe
 from cyxla.xla.cpu.kernel.hlo_quotes import head, with_quotes
 from cyxla.xla.cpu.kernel.kernel import Kernel
@@ -68,10 +69,20 @@ def emit_module(plan: Plan, buffers: Buffers, seed: int = 0, *, profile: bool = 
     meter = Meter(list(plan.steps()), len(functions)) if profile else None
     control = ControlWriter(buffers, lambda kernel: names[kernel.code], functions, seed, meter)
     entry = control.entry(plan)
-    calls = "\n".join([*([meter.definitions] if meter else []), *control.helper_functions, entry])
-    count = split_units.unit_count(len(calls) + sum(map(split_units.code_size, names)))
-    texts = _one_unit(definitions, calls) if count == 1 else _many_units(definitions, calls, count)
+    tests = "".join(short_test_function(name, kernel, len(kernels)) for name, kernel in kernels.items())
+    calls = "\n".join([*([meter.definitions] if meter else []), tests, *control.helper_functions, entry])
+    entry_size = len(calls) - control.table_size
+    count = split_units.unit_count(entry_size + sum(map(split_units.code_size, names)))
+    texts = _one_unit(definitions, calls) if count == 1 else _many_units(definitions, calls, entry_size, count)
     return Source(tuple(texts), tuple(kernels.items()), None if profile else recipe(plan, buffers))
+
+
+def short_test_function(name: str, kernel: Kernel, count: int) -> str:
+    """Return the function that tells if a call of a kernel, one of `count`, has too little work for several threads."""
+    if not kernel.short:
+        return ""
+    noinline = "__attribute__((noinline)) " if count > MAX_INLINED_KERNELS else ""
+    return f"{noinline}static int {short_test(name)}(void *const *bufs) {{ return {kernel.short}; }}\n"
 
 
 def _one_unit(definitions: dict[str, str], calls: str) -> list[str]:
@@ -82,11 +93,11 @@ def _one_unit(definitions: dict[str, str], calls: str) -> list[str]:
     return [_with_prelude("\n".join([DEFINITIONS + "CYX_LIBRARY\n" + prototypes, *definitions.values(), calls]))]
 
 
-def _many_units(definitions: dict[str, str], calls: str, count: int) -> list[str]:
+def _many_units(definitions: dict[str, str], calls: str, entry_size: int, count: int) -> list[str]:
     """Return the entry in the first unit, and kernels and separable functions distributed by their compile cost."""
     kernel_parts = [split_units.split_kernel(k, name, text) for k, (name, text) in enumerate(definitions.items())]
     parts = [part for of_kernel in kernel_parts for part in of_kernel]
-    first, *others = split_units.distribute(len(calls), parts, count)
+    first, *others = split_units.distribute(entry_size, parts, count)
     prototypes = "".join(f"cyx_status {name}{SIGNATURE};\n" for name in definitions)
     header = DEFINITIONS + "CYX_LIBRARY\n" + prototypes
     return [

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from cyxla._native import kernels as library
-from cyxla.xla.cpu.entry.control_flow import first_buffer, kernel_locations
+from cyxla.xla.cpu.entry.launch_tables import first_buffer, kernel_locations
 from cyxla.xla.cpu.kernel import prebuilt_calls
 from cyxla.xla.cpu.memory.buffers import Buffers, Copy, Location, MemoryKind
 from cyxla.xla.cpu.plan.nodes import KernelNode, Plan

@@ -131,7 +131,7 @@ def test_lists_of_any_length(function, kind):
 @pytest.mark.parametrize("first, programs", [(6, 2), (9, 1), (33, 1)])
 @pytest.mark.parametrize("function", [rows_of_table, statistics, total_of_loop, doubled, in_order, searched])
 def test_programs_serve_all_lengths(function, first, programs):
-    """Short lists that grow are compiled twice, for the first length, then for any; others once, for any."""
+    """Lists of few integers that grow are compiled twice, for the first length, then for any; others once, for any."""
     jitted = cyxla.jit(function)
     for count in range(first, 45):
         assert_same(jitted(numbers(int, count)), function(numbers(int, count)))

@@ -210,7 +210,7 @@ def test_lists_written_by_loops(function, kind):
     ids=lambda f: f.__name__,
 )
 def test_they_are_loops_of_the_program(function):
-    compiled = cyxla.jit(function, fallback="error", sizes="exact")
+    compiled = cyxla.jit(function, fallback="error")
     compiled(list(NUMBERS))
     entry = next(iter(compiled.programs.entries.values()))
     opcodes = {i.opcode for c in entry.lowered.module.post_order() for i in c.instructions}

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-MOST_SEPARATE: Final = 32  # numbers of a list of lists that are inputs of their own
+MOST_SEPARATE: Final = 32  # numbers of a list, or of the lists in it, that are inputs of their own
 LENGTHS_BEFORE: Final = 1  # lengths of a short list for which its numbers are inputs of their own
-MOST_IN_SHORT: Final = 8  # numbers of a short list, such as a shape or axes; longer ones are data, of any length
+MOST_IN_SHAPE: Final = 8  # integers of a list that may be a shape or axes; more are indices or tokens, of any length
 _DTYPES: Final[dict[type, Any]] = {int: np.int64, float: np.float64, bool: np.bool_, complex: np.complex128}
 
 
@@ -47,8 +47,7 @@ class NumberLists:
         lengths = self._lengths[name]
         if len(lengths) <= LENGTHS_BEFORE:
             lengths.add(len(values))
-        is_data = len(values) > MOST_IN_SHORT and type(values[0]) is not list
-        return is_data or len(lengths) > LENGTHS_BEFORE
+        return len(lengths) > LENGTHS_BEFORE or (len(values) > MOST_IN_SHAPE and type(values[0]) is int)
 
     def array_of(self, name: str, values: list[Any]) -> np.ndarray[Any, Any] | None:
         """Return the array that a list is passed as; None if its numbers are passed one by one."""

@@ -23,12 +23,12 @@ code of the program is compiled, prebuilt functions run it where possible, with 
 * NumPy 2's dtypes: Python numbers are weak (NEP 50), float64 is the default;
 * nested tuples, lists, dicts, dataclasses and None as arguments and results; text, dtypes, functions and enums in
   them are passed through;
-* lists of Python's numbers of one class, of any length: those of more than 8 numbers, and those whose length changes
-  from call to call, are arrays of the program, which one program serves for all lengths. `for`, `len`, `sum`, `sorted`,
-  `in`, indices, slices, comprehensions and NumPy's functions take them as they are, and loops may write elements; a
-  list that the function changes otherwise is passed number by number, up to 1,000 of them. So are lists of lists of
-  one length, of which loops may write elements (`m[i][j] = x`); where rows are exchanged or replaced, or a row with
-  two names is written, the plain function runs;
+* lists of Python's numbers of one class, of any length: those of more than 32 numbers or 8 integers, and those whose
+  length changes from call to call, are arrays of the program, which one program serves for all lengths. `for`, `len`,
+  `sum`, `sorted`, `in`, indices, slices, comprehensions and NumPy's functions take them as they are, and loops may
+  write elements; a list that the function changes otherwise is passed number by number, up to 1,000 of them. So are
+  lists of lists of one length, of which loops may write elements (`m[i][j] = x`); where rows are exchanged or
+  replaced, or a row with two names is written, the plain function runs;
 * Python's `if`, `for`, `while`, `and`, `or`, `not`, `assert` and their jumps, also on traced values
   ([control-flow.md](control-flow.md)); numbers among the arguments become static where their values are needed;
 * `cyxla.cond`, `switch`, `while_loop`, `fori_loop`, `scan` and `map`;

@@ -40,6 +40,20 @@ def write_to_other_name(t, x):
     return row[1]
 
 
+def write_to_another_row(t, x):
+    row = t[0]
+    if x[0] > 0:
+        row = t[1]
+    row[0] = 9
+    return x
+
+
+def exchange(t, x):
+    if x[0] > 0:
+        t[0], t[1] = t[1], t[0]
+    return t[0]
+
+
 def write_to_part(t, x):
     if x[0] > 0:  # noqa: SIM108 - a statement
         found = (t[0], 1)
@@ -64,6 +78,9 @@ CASES = {
     "a list is written": (write_to_chosen, ROWS, True),
     "a list grows": (append_to_chosen, ROWS, True),
     "a list is written by another name": (write_to_other_name, ROWS, True),
+    "a list of two": (write_to_another_row, ROWS, True),
+    "a list of floats": (write_to_another_row, [[1.0, 2.0], [3.0, 4.0]], True),
+    "lists are exchanged": (exchange, [[1.0, 2.0], [3.0, 4.0]], True),
     "a list in a tuple": (write_to_part, ROWS, True),
     "dicts": (write_to_part, [{0: 1.0}, {0: 2.0}], True),
     "copies": (write_to_copies, ROWS, False),
@@ -77,7 +94,7 @@ def test_chosen_containers(name, sign):
     function, rows, _ = CASES[name]
     x = np.array([sign, -sign, sign])
     given, expected = copy.deepcopy(rows), copy.deepcopy(rows)
-    assert cyxla.jit(function, fallback="numpy")(given, x) == function(expected, x)
+    np.testing.assert_equal(cyxla.jit(function, fallback="numpy")(given, x), function(expected, x))
     assert given == expected
 
 

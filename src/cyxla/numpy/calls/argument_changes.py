@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import is_dataclass
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 from cyxla.errors import TraceError, UnimplementedError
 from cyxla.numpy.calls.receivers import receiver_value
 from cyxla.numpy.state.effects import DELETED, Effect, Outside, move_to_end, moved_keys, set_attribute, set_item
@@ -312,11 +314,19 @@ def shares_containers(passed: Sequence[Any]) -> bool:
     return any(_has_seen(value, seen) for value in passed)
 
 
-def _has_seen(value: Any, seen: set[int]) -> bool:
+def shares_objects(passed: Sequence[Any], inputs: Sequence[Any]) -> bool:
+    """Return True if a container occurs twice among the values passed to a call, or an array among its inputs."""
+    arrays = [id(v) for v in inputs if isinstance(v, np.ndarray)]
+    seen: set[int] = set()
+    return len(set(arrays)) < len(arrays) or any(_has_seen(value, seen, with_tuples=True) for value in passed)
+
+
+def _has_seen(value: Any, seen: set[int], *, with_tuples: bool = False) -> bool:
     if kind_of(value) is None or not (isinstance(value, _CONTAINERS) or is_dataclass(value)):
         return False
-    if not isinstance(value, tuple):
+    if not isinstance(value, tuple) or (with_tuples and len(value)):
         if id(value) in seen:
             return True
         seen.add(id(value))
-    return any(_has_seen(part, seen) for _, part in _contents(value) if type(part) not in _NUMBERS)
+    parts = (part for _, part in _contents(value) if type(part) not in _NUMBERS)
+    return any(_has_seen(part, seen, with_tuples=with_tuples) for part in parts)

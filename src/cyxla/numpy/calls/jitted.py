@@ -41,7 +41,7 @@ from cyxla.numpy.array_methods import protocols as _protocols
 from cyxla.numpy.calls.any_size import MODES, MOST_BYTES, AnySizePrograms, SizedEntry
 from cyxla.numpy.calls.argument_adapters import require_unchanging_defaults
 from cyxla.numpy.calls.argument_binding import OUT, Binding, StaticNames, binding_of
-from cyxla.numpy.calls.argument_changes import shares_containers
+from cyxla.numpy.calls.argument_changes import shares_containers, shares_objects
 from cyxla.numpy.calls.argument_forms import ArgumentForms
 from cyxla.numpy.calls.disabling import disable_jit, is_disabled, needs_python
 from cyxla.numpy.calls.entries import Entry, PlainEntry, Source, TracedExecutable
@@ -234,9 +234,17 @@ class Jitted(Dispatcher, Generic[P, R]):
     def run_with_passed(
         self, entry: Any, inputs: list[Any], out: Any, args: tuple[Any, ...], kwnames: tuple[str, ...]
     ) -> Any:
-        """Run a program that changes or returns containers or objects among its arguments."""
+        """Run a program that changes, returns or compares containers or objects among its arguments."""
+        shared = None
         if entry.changes_containers and shares_containers(args):
-            self._fall_back(InvalidArgumentError(f"{self.name} gets a list or dict twice", hint="pass copies of it"))
+            shared = InvalidArgumentError(f"{self.name} gets a list or dict twice", hint="pass copies of it")
+        elif entry.lowered.program.compares_objects and shares_objects(args, inputs):
+            shared = InvalidArgumentError(
+                f"{self.name} compares arguments with `is`, and gets one twice",
+                hint="pass whether they are the same",
+            )
+        if shared is not None:
+            self._fall_back(shared)
             return self._call_function(args, kwnames)
         return entry.finish_call(entry(inputs, out), args)
 

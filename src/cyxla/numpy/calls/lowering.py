@@ -228,8 +228,9 @@ class Lowered:
 
     @property
     def takes_passed(self) -> bool:
-        """True if the function changes or returns containers or objects among its arguments."""
-        return has_arguments(self.places) or any(isinstance(e, ArgumentChange) for e in self.effects)
+        """True if the function changes or returns containers or objects among its arguments, or compares them."""
+        changes = any(isinstance(e, ArgumentChange) for e in self.effects)
+        return changes or has_arguments(self.places) or self.program.compares_objects
 
     @property
     def is_array(self) -> bool:
@@ -440,8 +441,8 @@ def _with_effects(
         effects += _with_places(outside) if is_of_classes else outside.effects()
     if changes and outside is None:
         raise UnimplementedError(f"{changes[0][0].text} is changed, which only calls of the function can do")
-    if open_sizes is not None and effects:
-        raise UnimplementedError("the function changes names, attributes or containers")
+    if open_sizes is not None and (effects or program.compares_objects):
+        raise UnimplementedError("the function changes names, attributes or containers, or compares objects with `is`")
     from_outside: Callable[[Any], Any] = (lambda value: None) if outside is None else outside.as_result
     if outside is not None and is_of_classes:
         from_outside = partial(_place_or_mark, outside)

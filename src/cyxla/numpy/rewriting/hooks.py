@@ -19,7 +19,7 @@ from cyxla.numpy.rewriting.known_conditions import is_static, needs_value
 from cyxla.numpy.rewriting.loops import iterables
 from cyxla.numpy.rewriting.loops.unrolling import count_call
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound
-from cyxla.numpy.rewriting.python_functions import assertions
+from cyxla.numpy.rewriting.python_functions import assertions, identity
 from cyxla.numpy.rewriting.python_functions.choices import condition, truth
 from cyxla.numpy.rewriting.python_functions.classes import GETTERS, SUBSTITUTES_IN_SCOPE, getter_by_name, visible_class
 from cyxla.numpy.rewriting.python_functions.impure import refuse_changing_default, refuse_method
@@ -242,6 +242,11 @@ class Hooks:
         if class_of(value) is not bool:
             return False
         return value if wanted else Hooks.not_(value)
+
+    @staticmethod
+    def is_same(one: Any, other: Any) -> Any:
+        """Return ``one is other``; see `identity.is_same`."""
+        return identity.is_same(one, other)
 
     @staticmethod
     def matched(value: Any) -> Any:

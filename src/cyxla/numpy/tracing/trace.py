@@ -148,6 +148,10 @@ class Program:
         Whether the program makes numbers that would otherwise be known.
     written_lists : list
         Lists of which loops that are being recorded write elements, before their numbers are in arrays.
+    copies : dict
+        Values that may be other objects in the plain run, by `id`; see `cyxla.numpy.tracing.copies`.
+    compares_objects : bool
+        Whether arrays or containers have been compared with `is`, which are other objects unless one is passed twice.
     """
 
     checks: list[Check] = field(default_factory=list)
@@ -172,6 +176,8 @@ class Program:
     keeps_known: bool = False
     made_traced: bool = False
     written_lists: list[Any] = field(default_factory=list)
+    copies: dict[int, Any] = field(default_factory=dict)
+    compares_objects: bool = False
 
     @contextlib.contextmanager
     def bounds_mode(self, bounds: str) -> Iterator[None]:

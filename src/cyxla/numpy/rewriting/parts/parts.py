@@ -13,6 +13,7 @@ from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.bodies import Body
 from cyxla.numpy.tracing.containers import Tree, flatten
+from cyxla.numpy.tracing.copies import noted_copy
 from cyxla.numpy.tracing.trace import Trace, WriteLog, require_current
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
@@ -125,7 +126,7 @@ class Leaves:
         leaves = list(self._leaves)
         for k, array in zip(self.positions, arrays, strict=True):
             leaves[k] = array
-        return self.tree.build(leaves)
+        return noted_copy(self.tree.build(leaves))
 
     def same_structure(self, other: Leaves) -> bool:
         """Return True if another value differs in its arrays at most."""

@@ -37,7 +37,6 @@ from cyxla.numpy.tracing.arrays.known_array import KnownArray
 from cyxla.numpy.tracing.arrays.number_storage import StoredList
 from cyxla.numpy.tracing.arrays.number_table import TableRow
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
-from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray
 from cyxla.numpy.tracing.containers import kind_of
 from cyxla.numpy.tracing.trace import PlainRunError, is_internal, plain_run, user_line
@@ -144,7 +143,7 @@ class PythonState:
             return None
         if not isinstance(one, tuple):
             for value in (one, other):
-                if id(value) in self._contents and type(value) is not StackedList:
+                if id(value) in self._contents:
                     return name_of_container(value)
         pairs = zip(kind.parts(one), kind.parts(other), strict=False)
         return next((found for p, q in pairs if (found := self.choice_of(p, q)) is not None), None)

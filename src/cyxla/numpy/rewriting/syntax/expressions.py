@@ -355,6 +355,11 @@ class ExpressionTransformer(ast.NodeTransformer):
                 return cast(
                     ast.expr, build.located_expr(is_it if isinstance(op, ast.Is) else build.hook("not_", is_it), node)
                 )
+        if isinstance(op, _IDENTITY) and not any(isinstance(side, ast.Constant) for side in (left, right)):
+            is_it = build.hook("is_same", left, right)
+            return cast(
+                ast.expr, build.located_expr(is_it if isinstance(op, ast.Is) else build.hook("not_", is_it), node)
+            )
         return cast(ast.expr, ast.copy_location(ast.Compare(left, [op], [right]), node))
 
 
@@ -428,12 +433,16 @@ def _is_bool(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, bool)
 
 
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
 def is_python_test(node: ast.expr) -> bool:
     """Return True if a condition is never traced."""
     if isinstance(node, ast.Constant):
         return True
     if isinstance(node, ast.Compare):
-        return all(isinstance(op, _IDENTITY) for op in node.ops) and not any(map(_is_bool, _compared(node)))
+        return all(isinstance(op, _IDENTITY) for op in node.ops) and any(map(_is_none, _compared(node)))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return is_python_test(node.operand)
     if isinstance(node, ast.BoolOp):

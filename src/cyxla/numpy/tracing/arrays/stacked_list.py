@@ -19,6 +19,7 @@ from cyxla.numpy.tracing.arrays.number_storage import (
 )
 from cyxla.numpy.tracing.arrays.traced_array import Doubt, TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.containers import LEAF, LIST, Kind, Tree, complete_lists, flatten, register_kind
+from cyxla.numpy.tracing.copies import noted_copy
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import current, require_current, resumed, user_line
 from cyxla.xla.hlo.builder import functions as xla
@@ -54,7 +55,9 @@ class Elements(NamedTuple):
 
     def build(self, stacks: Sequence[Any], number: Any) -> Any:
         """Return an element by its number, which may be traced."""
-        return self.tree.build([_slice(s, number, leaf) for s, leaf in zip(stacks, self.leaves, strict=True)])
+        return noted_copy(
+            self.tree.build([_slice(s, number, leaf) for s, leaf in zip(stacks, self.leaves, strict=True)])
+        )
 
 
 def _slice(stack: Any, number: Any, leaf: Leaf) -> Any:

@@ -1,0 +1,44 @@
+"""Comparison of objects with `is`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cyxla.errors import TraceError
+from cyxla.numpy.tracing.arrays.number_table import TableRow
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray
+from cyxla.numpy.tracing.containers import kind_of
+from cyxla.numpy.tracing.copies import is_copy
+from cyxla.numpy.tracing.trace import current, require_current, user_line
+
+
+def is_same(one: Any, other: Any) -> Any:
+    """Return ``one is other``, which is traced for rows of a list of lists.
+
+    Raises
+    ------
+    TraceError
+        They may be the same object or not, since one of them is a copy.
+    """
+    if one is other or current() is None:
+        return one is other
+    if isinstance(one, TableRow) and isinstance(other, TableRow):
+        return one.table is other.table and one.number == other.number
+    if not _may_be_same(one, other):
+        return False
+    require_current().program.compares_objects = True
+    if is_copy(one) or is_copy(other):
+        name = "array" if isinstance(one, TracedArray) else type(one).__name__
+        raise TraceError(
+            f"whether elements of a list, or values of a loop or branch, are one and the same {name} is not known",
+            where=user_line(), hint="compare their indices instead of using `is`",
+        )  # fmt: skip
+    return False
+
+
+def _may_be_same(one: Any, other: Any) -> bool:
+    """Return True for two arrays, or two containers of one kind."""
+    if isinstance(one, TracedArray):
+        return isinstance(other, TracedArray) and bool(one.ndim and other.ndim)
+    kind = kind_of(one)
+    return kind is not None and kind_of(other) == kind

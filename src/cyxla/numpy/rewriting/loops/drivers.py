@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cyxla.errors import TraceError
+from cyxla.numpy.rewriting.loops.exchanged_containers import ContainersOfLoop
 from cyxla.numpy.rewriting.loops.plans import Peel, Plan, Repeat, Unsuitable, Variables
 from cyxla.numpy.rewriting.loops.recordings import Recording
 from cyxla.numpy.rewriting.loops.stacks import Appends, roots_of
@@ -49,6 +50,7 @@ class Loop(ABC):
         self.failure: str = ""
         self.unrolling = Unrolling()
         self._snapshot: PythonState | None = None
+        self._containers: ContainersOfLoop | None = None
         self._appends = Appends()
         self._arrays_before: list[tuple[TracedArray, XlaOp]] = []
         self._stored: Callable[[], tuple[Any, ...]] = tuple
@@ -72,6 +74,7 @@ class Loop(ABC):
         count_iterations(require_current(), ITERATIONS_OF_A_PASS)
         self._raised_before = len(require_current().program.raised)
         self.recording = Recording(self.variables, self.plan, self.entry, self._can_peel)
+        self._containers = ContainersOfLoop(self.recording.state, self.entry)
         self.recording.part.trace.is_loop = True
         self._appends.guard(True)
         self._arrays_before = [(r, r.op) for r in roots_of(self.recording.state)] if self._appends else []
@@ -159,6 +162,8 @@ class Loop(ABC):
     def _finish_pass(self, recording: Recording, state: tuple[Any, ...]) -> None:
         if self._snapshot is not None and self._snapshot.is_changed():
             raise Unsuitable("its body changes a list, a dict, an object or a value from outside")
+        if self._containers is not None and self._snapshot is not None:
+            self._containers.check(recording.given, state, self._snapshot)
         self._appends.check(self._arrays_before, state)
         new = self._appends.take_new()
         lists = self._written_lists(recording)

@@ -148,6 +148,10 @@ class PythonState:
         pairs = zip(kind.parts(one), kind.parts(other), strict=False)
         return next((found for p, q in pairs if (found := self.choice_of(p, q)) is not None), None)
 
+    def has_reached(self, value: Any) -> bool:
+        """Return True for an object that was there at that point."""
+        return id(value) in self._contents
+
     def require_same_hidden(self) -> None:
         """Require that the hidden state of all objects is as it was.
 
@@ -166,7 +170,7 @@ class PythonState:
         if self._outside is not None:
             objects.update((id(m), m) for m in self._outside.mirrors)
         now = {key: (value, contents_of(value)) for key, value in objects.items()}
-        return {key: pair for key, pair in now.items() if not _same(pair[1], self.before(pair[0]))}
+        return {key: pair for key, pair in now.items() if not has_same_contents(pair[1], self.before(pair[0]))}
 
     def changed_places(self) -> dict[Any, Any]:
         """Return the changes of values from outside that were recorded since."""
@@ -428,12 +432,13 @@ def _first_contents(value: Any) -> Contents:
     return ([] if isinstance(value, MirrorList) else {}) if first is None else first
 
 
-def _same(first: Any, second: Any) -> bool:
+def has_same_contents(first: Contents, second: Contents) -> bool:
+    """Return True if an object holds what it held before."""
     if len(first) != len(second):
         return False
     if isinstance(first, set):
         return bool(first == second)
-    if isinstance(first, dict):
+    if isinstance(first, dict) and isinstance(second, dict):
         return list(first) == list(second) and all(v is second[k] for k, v in first.items())
     return all(a is b for a, b in zip(first, second, strict=True))
 

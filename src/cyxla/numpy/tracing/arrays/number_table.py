@@ -320,8 +320,8 @@ class TableRow(LazyList):
             raise IndexError("list index out of range")
         return key % size
 
-    def __eq__(self, other: object) -> Any:
-        return self.values() == (other.values() if isinstance(other, TableRow) else other)
+    def __radd__(self, other: Any) -> list[Any]:
+        return [*other, *self.values()] if isinstance(other, list) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -340,12 +340,16 @@ def _reading(name: str) -> Callable[..., Any]:
     original = getattr(list, name)
 
     def method(self: TableRow, *args: Any, **kwargs: Any) -> Any:
-        return original(self.values(), *args, **kwargs)
+        others = [v.values() if isinstance(v, TableRow) else v for v in args]
+        return original(self.values(), *others, **kwargs)
 
     return method
 
 
-for _name in ("__add__", "__contains__", "__mul__", "__rmul__", "__reversed__", "__repr__", "copy", "count", "index"):
+for _name in (
+    "__add__", "__contains__", "__eq__", "__ge__", "__gt__", "__le__", "__lt__", "__mul__", "__ne__", "__repr__",
+    "__reversed__", "__rmul__", "copy", "count", "index",
+):  # fmt: skip
     setattr(TableRow, _name, _reading(_name))
 for _name in (
     "__delitem__", "__iadd__", "__imul__", "append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort",
@@ -353,8 +357,8 @@ for _name in (
     setattr(TableRow, _name, _refusing(_name))
     setattr(NumberTable, _name, _refusing(_name))
 for _name in (
-    "__add__", "__contains__", "__eq__", "__ge__", "__gt__", "__le__", "__lt__", "__mul__", "__ne__", "__reversed__",
-    "__rmul__", "__setitem__", "copy", "count", "index",
+    "__add__", "__contains__", "__eq__", "__ge__", "__gt__", "__le__", "__lt__", "__mul__", "__ne__", "__radd__",
+    "__repr__", "__reversed__", "__rmul__", "__setitem__", "copy", "count", "index",
 ):  # fmt: skip
     setattr(NumberTable, _name, _refusing(_name))
 

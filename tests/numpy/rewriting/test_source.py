@@ -2,8 +2,10 @@
 
 import ast
 import inspect
+import linecache
 import math
 import warnings
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -193,3 +195,34 @@ def test_code_without_source_is_not_compiled_if_that_shows(name):
         with warnings.catch_warnings(action="ignore"):
             results.append([function(2.25), function(2.25)])
     assert repr(results[0]) == repr(results[1])
+
+
+TEXT = "def f(x, y):\n    if x.sum() > 0:\n        x = {0}\n        y = np.sin({1})\n    return x - y\n"
+#: Texts of a file, of which each has the names and constants of the one before it.
+VERSIONS = [("x + y", "x"), ("x * y", "x"), ("y + x", "x"), ("x + y", "y"), ("-x + y", "x"), ("x + y", "np.sin(x)")]
+
+
+def written_module(path, version):
+    text = "import numpy as np\n" + TEXT.format(*version)
+    path.write_text(text)
+    space = {}
+    exec(compile(text, path, "exec"), space)
+    return space["f"]
+
+
+def test_a_file_that_is_changed_and_imported_again(tmp_path):
+    for version in VERSIONS:
+        function = written_module(tmp_path / "module.py", version)
+        x, y = np.arange(1.0, 4.0), np.full(3, 2.0)
+        np.testing.assert_allclose(cyxla.jit(function)(x, y), function(x, y))
+
+
+@pytest.mark.filterwarnings("ignore::cyxla.errors.FallbackWarning")
+def test_a_file_that_is_changed_after_its_import(tmp_path):
+    for version, later in pairwise(VERSIONS):
+        function = written_module(tmp_path / f"{version}.py", version)
+        (tmp_path / f"{version}.py").write_text("import numpy as np\n" + TEXT.format(*later))
+        linecache.clearcache()
+        x, y = np.arange(1.0, 4.0), np.full(3, 2.0)
+        assert definition_of(function) is None
+        np.testing.assert_allclose(cyxla.jit(function, fallback="numpy")(x, y), function(x, y))

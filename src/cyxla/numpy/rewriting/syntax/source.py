@@ -4,16 +4,20 @@ from __future__ import annotations
 import __future__
 
 import ast
+import dis
 import inspect
 import linecache
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from functools import lru_cache, partial, reduce
 from itertools import pairwise
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 Function = ast.FunctionDef | ast.Lambda
+_OF_CALLS = frozenset({"PUSH_NULL", "PRECALL", "NOP", "EXTENDED_ARG", "CACHE"})
+_ALIKE = {"LOAD_METHOD": "LOAD_ATTR", "CALL_METHOD": "CALL"}
+_MOST_SKIPPED = 64  # bytes of instructions that are not compared before one that is
 FUTURE_FLAGS = reduce(int.__or__, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names), 0)
 
 
@@ -36,8 +40,18 @@ def definition_of(function: FunctionType) -> Definition | None:
     """Return the definition of a function; None if there is no source, or not that of its code."""
     code = function.__code__
     flags = code.co_flags & FUTURE_FLAGS
-    nodes = [n for n in map(partial(_with_private_names, code=code), _candidates(code)) if same_code(n, code, flags)]
-    return Definition(_without_annotations(nodes[0]), flags) if nodes else None
+    modules = [n for n in code.co_names if isinstance(function.__globals__.get(n), ModuleType)]
+    node = _node_of(code, flags, modules)
+    if node is None:
+        linecache.checkcache(code.co_filename)  # the file may have been written and imported again
+        node = _node_of(code, flags, modules)
+    return None if node is None else Definition(_without_annotations(node), flags)
+
+
+def _node_of(code: CodeType, flags: int, modules: Sequence[str]) -> Function | None:
+    """Return the definition in the file of a function that compiles to its code; None if there is none."""
+    nodes = map(partial(_with_private_names, code=code), _candidates(code))
+    return next((n for n in nodes if same_code(n, code, flags, modules)), None)
 
 
 def _candidates(code: CodeType) -> list[Function]:
@@ -156,19 +170,62 @@ def _matches(node: ast.FunctionDef, code: CodeType) -> bool:
     return node.name == code.co_name and first == code.co_firstlineno
 
 
-def same_code(node: Function, code: CodeType, flags: int) -> bool:
-    """Return True if a definition compiles to a function's code: the file may have changed since it was imported."""
-    compiled = _compiled(node, code, flags)
+def same_code(node: Function, code: CodeType, flags: int, modules: Sequence[str] = ()) -> bool:
+    """Return True if a definition compiles to a function's code: the file may have changed since it was imported.
+
+    Parameters
+    ----------
+    node : ast.FunctionDef or ast.Lambda
+        Definition.
+    code : CodeType
+        Code.
+    flags : int
+        Flags of ``from __future__`` imports with which it was compiled.
+    modules : sequence of str
+        Global names of modules, which the file probably imports: calls of their functions have other instructions.
+    """
+    compiled = _compiled(node, code, flags, modules)
     if compiled is None or compiled.co_varnames[: compiled.co_argcount] != code.co_varnames[: code.co_argcount]:
         return False
     if isinstance(node, ast.Lambda) and _extent(compiled) != _extent(code):
         return False
-    return _names(compiled) == _names(code)
+    return _names(compiled) == _names(code) and _have_same_instructions(compiled, code)
 
 
 def _names(code: CodeType) -> tuple[object, ...]:
-    constants = [c for c in code.co_consts if not isinstance(c, CodeType)]
-    return code.co_names, set(code.co_freevars), repr(constants)
+    constants = [_text(c) for c in code.co_consts if not isinstance(c, CodeType)]
+    return code.co_names, set(code.co_freevars), constants
+
+
+def _text(constant: object) -> str:
+    """Return a text that tells constants apart, also ``0.0`` and ``-0.0``; sets have no order."""
+    return str(sorted(map(repr, constant))) if isinstance(constant, frozenset) else repr(constant)
+
+
+def _have_same_instructions(one: CodeType, other: CodeType) -> bool:
+    """Return True if two codes, and those of functions inside them, have the same instructions.
+
+    Calls of attributes of a name that the file imports have others than those of other names: instructions are compared
+    without those that differ, which takes long.
+    """
+    inner = [[c for c in code.co_consts if isinstance(c, CodeType)] for code in (one, other)]
+    if len(inner[0]) != len(inner[1]) or not all(map(_have_same_instructions, *inner)):
+        return False
+    return one.co_code == other.co_code or _instructions(one) == _instructions(other)
+
+
+def _instructions(code: CodeType) -> list[tuple[str, object]]:
+    """Return the instructions of a code, with the numbers of those that jumps lead to."""
+    found = [i for i in dis.get_instructions(code) if i.opname not in _OF_CALLS]
+    offsets = {i.offset: k for k, i in enumerate(found)}
+    return [(_ALIKE.get(i.opname, i.opname), _argument(i, offsets)) for i in found]
+
+
+def _argument(instruction: dis.Instruction, offsets: dict[int, int]) -> object:
+    value = instruction.argval
+    if instruction.opcode in dis.hasjrel or instruction.opcode in dis.hasjabs:
+        return next((offsets[k] for k in range(value, value + _MOST_SKIPPED, 2) if k in offsets), None)
+    return None if isinstance(value, CodeType) else _text(value)  # codes are compared one by one
 
 
 def _extent(code: CodeType) -> tuple[object, object]:
@@ -180,7 +237,7 @@ def _extent(code: CodeType) -> tuple[object, object]:
     return min([p[::2] for p in places], default=None), max([p[1::2] for p in places], default=None)
 
 
-def _compiled(node: Function, code: CodeType, flags: int) -> CodeType | None:
+def _compiled(node: Function, code: CodeType, flags: int, modules: Sequence[str]) -> CodeType | None:
     """Compile a definition alone, in a scope that has its free variables."""
     inner: ast.stmt
     if isinstance(node, ast.Lambda):
@@ -189,6 +246,8 @@ def _compiled(node: Function, code: CodeType, flags: int) -> CodeType | None:
         fields: dict[str, Any] = {**_fields(node), "decorator_list": [], "returns": None}
         inner = ast.FunctionDef(**fields)
     outer = scope_of(inner, code.co_freevars)
+    if modules:
+        outer.body.append(ast.copy_location(ast.Import([ast.alias(name) for name in modules]), inner))
     try:
         module = compile(ast.fix_missing_locations(outer), code.co_filename, "exec", flags, dont_inherit=True)
     except (SyntaxError, ValueError):

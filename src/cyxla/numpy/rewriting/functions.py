@@ -77,6 +77,11 @@ def recorded(function: Any) -> Any:
     return watched
 
 
+def lacks_source(function: Any) -> bool:
+    """Return True for a function that could not be rewritten, since its source is not known."""
+    return isinstance(function, FunctionType) and function in _without_source
+
+
 def _rewrite(function: FunctionType) -> FunctionType:
     key = _key(function)
     _kinds[function] = key[-1]

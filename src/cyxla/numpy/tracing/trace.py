@@ -148,6 +148,8 @@ class Program:
         Whether the program makes numbers that would otherwise be known.
     written_lists : list
         Lists of which loops that are being recorded write elements, before their numbers are in arrays.
+    created : dict of int to (object, type)
+        Objects that the function has made of plain classes of the user, with these classes, by identity.
     """
 
     checks: list[Check] = field(default_factory=list)
@@ -172,6 +174,7 @@ class Program:
     keeps_known: bool = False
     made_traced: bool = False
     written_lists: list[Any] = field(default_factory=list)
+    created: dict[int, tuple[Any, type]] = field(default_factory=dict)
 
     @contextlib.contextmanager
     def bounds_mode(self, bounds: str) -> Iterator[None]:

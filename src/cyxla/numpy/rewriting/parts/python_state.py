@@ -9,7 +9,7 @@ from __future__ import annotations
 import dis
 import sys
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache, partial
 from types import (
@@ -253,12 +253,12 @@ def _parts(value: Any) -> Iterable[Any] | None:
     return None if finder is None else finder(value)
 
 
-def traced_parts(value: Any) -> Iterator[Any]:
-    """Yield the traced values that a function, a bound method or a slice leads to."""
+def traced_parts(value: Any, created: Container[int] = ()) -> Iterator[Any]:
+    """Yield the traced values, and objects of some identities, to which a function, a bound method or a slice leads."""
     pending, passed = [value], dict[int, Any]()
     while pending and len(passed) < _MOST_OBJECTS:
         value = pending.pop()
-        if isinstance(value, (TracedArray, SizedArray)):
+        if isinstance(value, (TracedArray, SizedArray)) or id(value) in created:
             yield value
         if id(value) in passed or isinstance(value, _SKIPPED):
             continue
@@ -351,10 +351,11 @@ def contents_of(value: Any) -> Contents:
         return set(value)
     if isinstance(value, deque):
         return list(value)
-    return _of_cell(value) if isinstance(value, CellType) else _attributes_of(value)
+    return _of_cell(value) if isinstance(value, CellType) else attributes_of(value)
 
 
-def _attributes_of(value: Any) -> dict[str, Any]:
+def attributes_of(value: Any) -> dict[str, Any]:
+    """Return the attributes that an object holds itself, by name."""
     found = dict(getattr(value, "__dict__", {}))
     for name, slot in slots_of(value).items():
         with suppress(AttributeError):  # it is not bound

@@ -16,6 +16,7 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
+from cyxla.numpy.rewriting.python_functions.new_objects import is_created
 from cyxla.numpy.tracing.trace import current, plain_run
 from cyxla.numpy.tracing.user_program.bound_methods import changing_default
 from cyxla.numpy.tracing.user_program.random_state import functions_of_global_state
@@ -118,7 +119,25 @@ def _with_reactions(function: Callable[..., Any]) -> Callable[..., Any]:
     return substitute
 
 
+def _of_identity(function: Callable[..., Any], depends: Callable[[Any], bool]) -> Callable[..., Any]:
+    """Return `id` or `hash`, refused for objects of which each run makes another, if it depends on which one it is."""
+
+    def substitute(value: Any) -> Any:
+        if is_created(value) and depends(value):
+            refuse(f"{function.__name__} of a new {type(value).__name__}", "compare objects by `is`")
+        return function(value)
+
+    return substitute
+
+
+def _has_default_hash(value: Any) -> bool:
+    of_class: Any = type(value).__hash__
+    return of_class is object.__hash__
+
+
 SUBSTITUTES: Final[dict[Any, Callable[..., Any]]] = {
+    id: _of_identity(id, lambda value: True),
+    hash: _of_identity(hash, _has_default_hash),
     np.errstate: _with_reactions(np.errstate), np.seterr: _with_reactions(np.seterr),
     **{function: _refused(function, *facts) for function, facts in _names().items()},
     **{function: _drawn(function) for function in functions_of_global_state().values()},

@@ -1,0 +1,503 @@
+"""Objects that a function makes and returns: each call gives others, as by the plain function."""
+
+import copy
+import functools
+import types
+import weakref
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+import numpy as np
+import pytest
+
+import cyxla
+from cyxla.errors import FallbackWarning
+
+RNG = np.random.default_rng(0)
+T = TypeVar("T")
+
+
+class Settings:
+    def __init__(self):
+        self.scale = 2.0
+
+
+SETTINGS = Settings()
+REGISTRY: list = []
+FIXED = (types.ModuleType, types.FunctionType, np.ufunc, Settings)
+
+
+class Vec:
+    dimensions = 2
+
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+    def __add__(self, other):
+        return Vec(self.x + other.x, self.y + other.y)
+
+    def __mul__(self, k):
+        return type(self)(self.x * k, self.y * k)
+
+    def __neg__(self):
+        return self.__class__(-self.x, -self.y)
+
+    def __eq__(self, other):
+        return isinstance(other, Vec) and bool((self.x == other.x).all())
+
+    def __hash__(self):
+        return 7
+
+    @property
+    def norm(self):
+        return np.sqrt(self.x**2 + self.y**2)
+
+    @classmethod
+    def diagonal(cls, x):
+        return cls(x, x)
+
+    @staticmethod
+    def zero(n):
+        return Vec(np.zeros(n), np.zeros(n))
+
+
+class Named(Vec):
+    def __init__(self, x, y, name="v"):
+        super().__init__(x, y)
+        self.name = name
+
+
+class Slotted:
+    __slots__ = ("x", "y")
+
+    def __init__(self, x, y=0):
+        self.x, self.y = x, y
+
+
+class Half(Slotted):
+    """Class with attributes in slots and in a dict."""
+
+    def __init__(self, x):
+        super().__init__(x, 3)
+        self.z = x + 1
+
+
+class Partial:
+    __slots__ = ("unset", "x")
+
+    def __init__(self, x):
+        self.x = x
+
+
+class Bag:
+    pass
+
+
+class Node:
+    def __init__(self, value, parent=None):
+        self.value, self.parent, self.children = value, parent, []
+        if parent is not None:
+            parent.children.append(self)
+
+
+class Private:
+    def __init__(self, x):
+        self.__x = x
+
+    def value(self):
+        return self.__x
+
+
+class Shape(ABC):
+    @abstractmethod
+    def area(self): ...
+
+
+class Circle(Shape):
+    def __init__(self, r):
+        self.r = r
+
+    def area(self):
+        return 3 * self.r**2
+
+    def grown(self, k):
+        return Circle(self.r * k)
+
+
+class Box(Generic[T]):
+    def __init__(self, item):
+        self.item = item
+
+
+class Outer:
+    class Inner:
+        def __init__(self, x):
+            self.x = x
+
+
+class Cached:
+    def __init__(self, x):
+        self.x = x
+
+    @functools.cached_property
+    def total(self):
+        return self.x.sum()
+
+
+@dataclass
+class Derived:
+    x: object
+    log: list = field(default_factory=list)
+
+    def __post_init__(self):
+        self.double = self.x * 2
+
+
+class Computed:
+    def __init__(self, x):
+        self.x = x
+
+    @property
+    def x(self):
+        return self._x
+
+    @x.setter
+    def x(self, value):
+        self._x = value * 2
+
+
+class Guarded:
+    def __init__(self, x):
+        object.__setattr__(self, "x", x)
+
+    def __setattr__(self, name, value):
+        raise AttributeError(name)
+
+
+class Counted:
+    count = 0
+
+    def __init__(self, x):
+        Counted.count += 1
+        self.x, self.number = x, Counted.count
+
+
+class Listed:
+    members: list = []  # noqa: RUF012 - shared on purpose
+
+    def __init__(self, x):
+        self.x = x
+        Listed.members.append(self)
+
+
+class Registered:
+    def __init__(self, x):
+        self.x = x
+        REGISTRY.append(self)
+
+
+class Tracked:
+    members = weakref.WeakSet()  # noqa: RUF012 - shared on purpose
+
+    def __init__(self, x):
+        self.x = x
+        Tracked.members.add(self)
+
+
+class Ended:
+    def __init__(self, x):
+        self.x = x
+
+    def __del__(self):
+        self.x = None
+
+
+class Made:
+    def __new__(cls, x):
+        made = object.__new__(cls)
+        made.x = x
+        return made
+
+
+class Identified:
+    def __init__(self, x):
+        self.x, self.id = x, id(self)
+
+
+def array(n=3):
+    return RNG.random(n)
+
+
+def pair(n=3):
+    return array(n), array(n)
+
+
+def attributes(value):
+    slots = [n for k in type(value).__mro__ for n in getattr(k, "__slots__", ()) if hasattr(value, n)]
+    return {**getattr(value, "__dict__", {}), **{n: getattr(value, n) for n in slots}}
+
+
+def check(found, wanted, pairs):
+    """Compare two values with all that they hold; each object of one stands for one object of the other."""
+    assert type(found) is type(wanted)
+    if isinstance(wanted, (np.generic, int, float, complex, str, tuple, type(None))):
+        pass
+    elif id(wanted) in pairs or id(found) in pairs.values():
+        assert pairs.get(id(wanted)) == id(found)
+        return
+    else:
+        pairs[id(wanted)] = id(found)
+    if isinstance(wanted, (np.ndarray, np.generic)):
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-14, strict=True)
+    elif isinstance(wanted, (list, tuple)):
+        assert len(found) == len(wanted)
+        for a, b in zip(found, wanted, strict=True):
+            check(a, b, pairs)
+    elif isinstance(wanted, (int, float, complex, str, type(None))):
+        assert found == wanted
+    elif isinstance(wanted, FIXED):
+        assert found is wanted
+    else:
+        a, b = (v if isinstance(v, dict) else attributes(v) for v in (found, wanted))
+        assert list(a) == list(b)
+        for name in b:
+            check(a[name], b[name], pairs)
+
+
+def keep_arguments(x, p):
+    v = Vec(x, p)
+    v.same, v.part = x, p.x
+    return v, p
+
+
+def with_everything(x, n):
+    v = Vec(x * 2, n)
+    v.text, v.none, v.function, v.module, v.sizes = f"n{1}", None, np.sin, np, (x.shape, n * 2)
+    v.settings, v.flag, v.inner = SETTINGS, n > 2, {"a": [Vec(x, 1)], "b": Slotted(n)}
+    return v
+
+
+def tree(x):
+    root = Node(x)
+    for k in range(3):
+        Node(x * k, Node(x + k, root))
+    return root
+
+
+def linked(x):
+    v = Bag()
+    v.x, v.me = x + 1, v
+    v.items = [v, (v, v.x)]
+    return v, v.items
+
+
+def same_twice(x):
+    v = Vec(x + 1, x)
+    return [v, v], {"v": v, "w": Vec(x + 1, x)}
+
+
+def by_loop(x, n):
+    found = []
+    for k in range(3):
+        found.append(Vec(x * k, k))
+    return found, [Slotted(x[k], n) for k in range(2)], list(map(Circle, (x, n)))
+
+
+def changed_later(x):
+    v = Vec(x, 0)
+    for k in range(10):
+        v.y = v.y + k * x.sum()
+    v.x = v.x + 1
+    del v.y
+    v.z = v.x
+    return v
+
+
+def by_condition(x):
+    v = Vec(x, 0.0)
+    if x.sum() > 1:
+        v.y = x[0]
+    else:
+        v.y = x[1]
+    return v
+
+
+def without_init(x):
+    v = Bag.__new__(Bag)
+    w = object.__new__(Vec)
+    v.x, w.y, v.w = x + 1, x - 1, w
+    return v
+
+
+def copies(x):
+    v = Vec(x + 1, [Slotted(x), x])
+    w, u = copy.copy(v), copy.deepcopy([v, v])
+    w.x = w.x * 2
+    return v, w, u
+
+
+def methods(p, q):
+    return p + q, p * 2.5, -q, Vec.diagonal(p.x), Named.diagonal(q.x), Vec.zero(2), (p + q).norm
+
+
+def compare(p, q):
+    r = p + q
+    return r, r == r, {r: 1}[r], hash(r)
+
+
+def settings(x):
+    v = Vec(SETTINGS, x)
+    v.y = v.y * SETTINGS.scale
+    return v
+
+
+def maker(kind):
+    def make(*args):
+        return kind(*args)
+
+    return make
+
+
+def vecs():
+    return Vec(*pair()), Vec(*pair())
+
+
+def make_counted(x):
+    return Counted(x + 1)
+
+
+def make_listed(x):
+    return Listed(x + 1)
+
+
+def make_registered(x):
+    return Registered(x + 1)
+
+
+def make_tracked(x):
+    return Tracked(x + 1)
+
+
+def make_ended(x):
+    return Ended(x + 1)
+
+
+def make_by_new(x):
+    return Made(x + 1)
+
+
+def make_identified(x):
+    return Identified(x + 1)
+
+
+def make_guarded(x):
+    return Guarded(x + 1)
+
+
+def make_local(x):
+    class Local:
+        def __init__(self, x):
+            self.x = x
+
+    return type(Local(x + 1).x), Bag() if x is None else Local(x + 1).x
+
+
+def choose(x):
+    return Vec(x, 1) if x.sum() > 0 else Vec(x, 2)
+
+
+def as_key(x):
+    return {Bag(): x + 1}
+
+
+def with_attributes(x):
+    v = Vec(x + 1, 2)
+    return v, vars(v)
+
+
+def method(x):
+    return Circle(2.0).area, x + 1
+
+
+def store(p, x):
+    p.inner = Vec(x, 1)
+    return p.inner
+
+
+#: Functions, and their arguments.
+CASES = {
+    "attributes": (lambda x, y: Vec(x + y, y * 2), pair),
+    "numbers": (lambda n, m: Vec(n + 1, m * 2), lambda: (3, 2.5)),
+    "inheritance": (lambda x, y: Named(x + y, y, "sum"), pair),
+    "slots": (lambda x, y: Slotted(x + y), pair),
+    "slots and attributes": (lambda x: Half(x * 2), lambda: (array(),)),
+    "a slot without a value": (lambda x: Partial(x * 2), lambda: (array(),)),
+    "a class without methods": (linked, lambda: (array(),)),
+    "arguments": (keep_arguments, lambda: (array(), Vec(*pair()))),
+    "all kinds of attributes": (with_everything, lambda: (array(), 3)),
+    "a tree": (tree, lambda: (array(),)),
+    "the same twice": (same_twice, lambda: (array(),)),
+    "loops": (by_loop, lambda: (array(), 2)),
+    "changes": (changed_later, lambda: (array(),)),
+    "a branch": (by_condition, lambda: (array(),)),
+    "object.__new__": (without_init, lambda: (array(),)),
+    "copies": (copies, lambda: (array(),)),
+    "methods": (methods, vecs),
+    "equality": (compare, vecs),
+    "private names": (lambda x: Private(x + 1), lambda: (array(),)),
+    "abstract classes": (lambda x: Circle(x + 1).grown(2), lambda: (array(),)),
+    "generic classes": (lambda x: Box([x + 1]), lambda: (array(),)),
+    "nested classes": (lambda x: Outer.Inner(x + 1), lambda: (array(),)),
+    "cached properties": (lambda x: (c := Cached(x + 1), c.total), lambda: (array(),)),
+    "a dataclass with more attributes": (lambda x: Derived(x + 1), lambda: (array(),)),
+    "a property with a setter": (lambda x: Computed(x + 1), lambda: (array(),)),
+    "an object from outside": (settings, lambda: (array(),)),
+    "functions that get the class": (lambda x: maker(Slotted)(x + 1), lambda: (array(),)),
+    "nothing traced": (lambda x: (Vec(1, "a"), x + 1), lambda: (array(),)),
+}
+
+#: Functions that NumPy runs, with their argument, and what the warning says.
+REFUSED = {
+    "a count": (make_counted, "Counted"),
+    "a list of the class": (make_listed, "Listed"),
+    "a global list": (make_registered, "Registered"),
+    "weak references": (make_tracked, "weak reference"),
+    "__del__": (make_ended, "Ended"),
+    "__new__": (make_by_new, "Made"),
+    "id": (make_identified, "id of a new Identified"),
+    "__setattr__": (make_guarded, "Guarded"),
+    "one of two": (choose, "leaves the result"),
+    "a key": (as_key, "has a new Bag as a key"),
+    "attributes as a dict": (with_attributes, "__dict__"),
+    "a method": (method, "new object"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_case(name):
+    function, make = CASES[name]
+    jitted = cyxla.jit(function)
+    for _ in range(3):
+        args = make()
+        pairs = {id(a): id(a) for v in args for a in (v, *getattr(v, "__dict__", {}).values())}
+        wanted, found, again = function(*args), jitted(*args), jitted(*args)
+        check(found, wanted, dict(pairs))
+        check(again, wanted, dict(pairs))
+        assert found is not again
+    assert jitted.cache_info().misses <= 3
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name):
+    function, text = REFUSED[name]
+    jitted = cyxla.jit(function, fallback="numpy")
+    x = array()
+    with pytest.warns(FallbackWarning, match=text):
+        found = jitted(x)
+    again = jitted(x)
+    wanted = function(x)
+    if not isinstance(wanted, (Counted, Identified, dict, tuple)):
+        check(found, wanted, {id(x): id(x)})
+    assert found is not again

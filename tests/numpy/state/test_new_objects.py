@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import queue
 import types
 import weakref
 from abc import ABC, abstractmethod
@@ -225,6 +226,38 @@ class Identified:
         self.x, self.id = x, id(self)
 
 
+class Defaulted:
+    def __init__(self, x, log=[]):  # noqa: B006 - shared on purpose
+        self.x, self.log = x, log
+
+
+class Appending:
+    def __init__(self, x, log=[]):  # noqa: B006 - shared on purpose
+        self.x = x
+        log.append(1)
+
+
+class Queued:
+    waiting = queue.SimpleQueue()
+
+    def __init__(self, x):
+        self.x = x
+        Queued.waiting.put(self)
+
+
+class Written:
+    def __init__(self, x):
+        self.x, self.text = x, repr(self)
+
+
+class Calling:
+    def __init__(self, x):
+        self.x, self.calls = x, [self.value]
+
+    def value(self):
+        return self.x
+
+
 def array(n=3):
     return RNG.random(n)
 
@@ -396,12 +429,32 @@ def make_guarded(x):
     return Guarded(x + 1)
 
 
-def make_local(x):
+def make_defaulted(x):
+    return Defaulted(x + 1)
+
+
+def make_appending(x):
+    return Appending(x + 1)
+
+
+def make_queued(x):
+    return Queued(x + 1)
+
+
+def make_written(x):
+    return Written(x + 1)
+
+
+def make_calling(x):
+    return Calling(x + 1)
+
+
+def local_class():
     class Local:
         def __init__(self, x):
             self.x = x
 
-    return type(Local(x + 1).x), Bag() if x is None else Local(x + 1).x
+    return lambda x: Local(x + 1)
 
 
 def choose(x):
@@ -466,6 +519,12 @@ REFUSED = {
     "weak references": (make_tracked, "weak reference"),
     "__del__": (make_ended, "Ended"),
     "__new__": (make_by_new, "Made"),
+    "a default": (make_defaulted, "a default of a function is returned"),
+    "a changed default": (make_appending, "changes a default of __init__"),
+    "a queue": (make_queued, "put keeps a Queued"),
+    "an address": (make_written, "the text of a new Written"),
+    "methods of the object": (make_calling, "new object"),
+    "a class in a function": (local_class(), "Local"),
     "id": (make_identified, "id of a new Identified"),
     "__setattr__": (make_guarded, "Guarded"),
     "one of two": (choose, "leaves the result"),
@@ -497,7 +556,83 @@ def test_refused(name):
     with pytest.warns(FallbackWarning, match=text):
         found = jitted(x)
     again = jitted(x)
-    wanted = function(x)
-    if not isinstance(wanted, (Counted, Identified, dict, tuple)):
-        check(found, wanted, {id(x): id(x)})
+    assert type(found) is type(again) is type(function(x))
     assert found is not again
+
+
+def test_side_effects_of_refused():
+    before = Counted.count, len(Listed.members), len(REGISTRY), len(Appending.__init__.__defaults__[0])
+    with pytest.warns(FallbackWarning):
+        made = [
+            cyxla.jit(f, fallback="numpy")(array())
+            for f in (make_counted, make_listed, make_registered, make_tracked, make_appending, make_defaulted)
+        ]
+    now = Counted.count, len(Listed.members), len(REGISTRY), len(Appending.__init__.__defaults__[0])
+    assert now == tuple(n + 1 for n in before)
+    assert made[0].number == Counted.count
+    assert made[1] is Listed.members[-1]
+    assert made[2] is REGISTRY[-1]
+    assert made[3] in Tracked.members
+    assert made[5].log is Defaulted.__init__.__defaults__[0]
+
+
+def test_class_that_is_bound_anew(monkeypatch):
+    jitted = cyxla.jit(lambda x: Vec(x + 1, x))
+    assert type(jitted(array())) is Vec
+    monkeypatch.setitem(globals(), "Vec", Slotted)
+    assert type(jitted(array())) is Slotted
+
+
+def test_any_size():
+    jitted = cyxla.jit(lambda x: Vec([x * 2], x.shape[0]))
+    for n in range(2, 12):
+        x = array(n)
+        found = jitted(x)
+        assert found.y == n
+        np.testing.assert_array_equal(found.x[0], x * 2)
+    assert jitted.cache_info().misses == 3
+
+
+def test_size_known_at_run_time():
+    jitted = cyxla.jit(lambda x: Vec(x[x > 0.5], (x > 0.5).sum()))
+    for _ in range(3):
+        x = array(9)
+        found = jitted(x)
+        assert type(found) is Vec
+        assert len(found.x) == found.y == (x > 0.5).sum()
+
+
+def test_results_are_arguments_of_other_calls():
+    @cyxla.jit
+    def step(v, dt):
+        return Vec(v.x + v.y * dt, v.y - v.x * dt)
+
+    v = w = Vec(*pair())
+    for _ in range(5):
+        v, w = step(v, 0.5), step.function(w, 0.5)
+        check(v, w, {})
+    assert step.cache_info().misses == 1
+
+
+def test_object_that_is_kept_in_an_argument():
+    def store(p, x):
+        p.inner = Vec(x, 1)
+        return p.inner
+
+    p = Vec(1, 2)
+    with pytest.warns(FallbackWarning, match="becomes a Vec"):
+        assert cyxla.jit(store, fallback="numpy")(p, array()) is p.inner
+
+
+def test_jitted_functions_call_each_other():
+    @cyxla.jit
+    def inner(v):
+        return Vec(v.x + 1, v)
+
+    @cyxla.jit
+    def outer(x):
+        v = Vec(x, 1)
+        return inner(v), v
+
+    found, v = outer(array())
+    assert found.y is v

@@ -62,6 +62,7 @@ def recorded(function: Any) -> Any:
     if made is None:
         made = outside.functions[function] = rewritten_anew(function)
         guard_functions(outside, function)
+        watch_defaults(function)
     if function not in _without_source:
         return made
 
@@ -80,6 +81,13 @@ def recorded(function: Any) -> Any:
 def lacks_source(function: Any) -> bool:
     """Return True for a function that could not be rewritten, since its source is not known."""
     return isinstance(function, FunctionType) and function in _without_source
+
+
+def watch_defaults(function: FunctionType) -> None:
+    """Watch the defaults of a function that is called while another one is traced, unless that has defined it."""
+    outside = outside_values()
+    if outside is not None and id(function.__code__) not in _nested:
+        outside.watch_defaults(function)
 
 
 def _rewrite(function: FunctionType) -> FunctionType:

@@ -22,7 +22,7 @@ from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound
 from cyxla.numpy.rewriting.python_functions import assertions
 from cyxla.numpy.rewriting.python_functions.choices import condition, truth
 from cyxla.numpy.rewriting.python_functions.classes import GETTERS, SUBSTITUTES_IN_SCOPE, getter_by_name, visible_class
-from cyxla.numpy.rewriting.python_functions.impure import refuse_changing_default, refuse_method
+from cyxla.numpy.rewriting.python_functions.impure import refuse_changing_default, refuse_keeping, refuse_method
 from cyxla.numpy.rewriting.python_functions.lists_of_numbers import indexed
 from cyxla.numpy.rewriting.python_functions.new_objects import recording
 from cyxla.numpy.rewriting.python_functions.table import SUBSTITUTES
@@ -372,7 +372,7 @@ class Hooks:
             return in_scope(self._scope)
         if (assertion := assertions.substitute_of(function)) is not None:
             return assertion
-        if (method := self._method_of_c(function)) is not None:
+        if (method := refuse_keeping(function) or self._method_of_c(function)) is not None:
             return method
         if isinstance(function, partial):
             read = self._scope.read_attr

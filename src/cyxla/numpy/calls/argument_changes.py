@@ -7,8 +7,8 @@ from dataclasses import is_dataclass
 from typing import Any, Final, NamedTuple
 
 from cyxla.errors import TraceError, UnimplementedError
-from cyxla.numpy.calls.new_objects import NEW_OBJECT, Created, as_container, part_at, steps_of, with_parts
 from cyxla.numpy.calls.receivers import receiver_value
+from cyxla.numpy.rewriting.parts.new_objects import NEW_OBJECT, Created, as_container, part_at, steps_of, with_parts
 from cyxla.numpy.state.effects import DELETED, Effect, Outside, move_to_end, moved_keys, set_attribute, set_item
 from cyxla.numpy.tracing.arrays.number_table import NumberTable, TableRow, note_result
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray

@@ -28,7 +28,7 @@ from cyxla.numpy.calls.argument_changes import (
 )
 from cyxla.numpy.calls.constant_results import constant_result
 from cyxla.numpy.calls.deferred_results import deferred_result
-from cyxla.numpy.calls.new_objects import with_parts
+from cyxla.numpy.rewriting.parts.new_objects import with_parts
 from cyxla.numpy.rewriting.parts.python_state import traced_parts
 from cyxla.numpy.rewriting.parts.unbound import Unbound
 from cyxla.numpy.state.effects import Effect, Outside

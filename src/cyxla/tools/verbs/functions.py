@@ -115,9 +115,9 @@ A compiled function gives what the plain function gives, written arguments and c
   class, with the attributes that the run computes, made without calling `__init__`. An object that is returned twice
   is one object. Their classes are those of your modules whose objects hold attributes alone, in `__dict__` or
   `__slots__`. Classes that a function defines, those with a `__new__`, `__setattr__` or `__del__` of their own, an
-  `__init__` that keeps or counts the objects elsewhere, weak references, `id`, and a traced condition that chooses
-  between two new objects are reasons to run the plain function, as is a new object that is kept in an argument or
-  outside.
+  `__init__` that keeps or counts the objects elsewhere, weak references, and `id` are reasons to run the plain
+  function, as is a new object that is kept in an argument or outside. A traced condition may choose between two new
+  objects of a class that have one name each, and no loop of the program makes them.
 * Of a function whose source is not known, arrays from outside are constants, for which only rebinding is seen, and a
   function that changes anything outside is not compiled; nor is one that calls such a function.
 * Python's numbers that are traced give Python's results: a division by zero raises `ZeroDivisionError` at the end of

@@ -134,6 +134,10 @@ class PythonState:
             return [*value.first, *contents]
         return contents
 
+    def has(self, value: Any) -> bool:
+        """Return True for a container or an object that was there; the lists of loops are values."""
+        return id(value) in self._contents and type(value) is not StackedList
+
     def choice_of(self, one: Any, other: Any) -> str | None:
         """Return the name of the class of an object that holds others if it is one of two values; None if it is new.
 
@@ -144,7 +148,7 @@ class PythonState:
             return None
         if not isinstance(one, tuple):
             for value in (one, other):
-                if id(value) in self._contents and type(value) is not StackedList:
+                if self.has(value):
                     return name_of_container(value)
         pairs = zip(kind.parts(one), kind.parts(other), strict=False)
         return next((found for p, q in pairs if (found := self.choice_of(p, q)) is not None), None)

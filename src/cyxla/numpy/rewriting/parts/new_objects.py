@@ -1,4 +1,4 @@
-"""Objects that a function makes, of plain classes of the user, as containers of results: each call makes others."""
+"""Objects that a function makes, of plain classes of the user, as containers: each call, or branch, makes others."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import Any, Final
 
 from cyxla.errors import TraceError, UnimplementedError
 from cyxla.numpy.rewriting.functions import lacks_source
-from cyxla.numpy.rewriting.parts.python_state import attributes_of
-from cyxla.numpy.tracing.containers import Kind, field_names, kind_of, register_kind
+from cyxla.numpy.rewriting.parts.python_state import PythonState, attributes_of
+from cyxla.numpy.tracing.containers import Kind, Tree, field_names, kind_of, register_kind
+from cyxla.numpy.tracing.trace import require_current, user_line
 
 Created = Mapping[int, tuple[Any, type]]  # objects that the function has made, with their classes, by identity
 _HINT: Final = "return arrays, numbers, and containers of them"
 
 
 class NewObject:
-    """Object of a result while a function is traced.
+    """Attributes of an object, in place of the object.
 
     Parameters
     ----------
@@ -49,6 +50,19 @@ NEW_OBJECT = Kind(
 register_kind(NewObject, NEW_OBJECT)
 
 
+class JoinedObject(NewObject):
+    """Attributes of an object that a side of a branch has made: another one, made of those of both sides, follows."""
+
+
+def _build_recorded(key: tuple[type, tuple[str, ...]], parts: Sequence[Any]) -> Any:
+    made = _build(key, parts)
+    require_current().program.created[id(made)] = made, key[0]
+    return made
+
+
+register_kind(JoinedObject, NEW_OBJECT._replace(build=_build_recorded))
+
+
 def as_container(value: Any, created: Created) -> Any:
     """Return an object that the function has made as a container of its attributes; other values as they are.
 
@@ -61,7 +75,7 @@ def as_container(value: Any, created: Created) -> Any:
     """
     if isinstance(value, dict):
         _refuse_keys(value, created)
-    if is_dataclass(value) and not isinstance(value, type):
+    if _is_dataclass(value):
         names = tuple(attributes_of(value))
         return value if names == field_names(value) else _container(value)
     found = created.get(id(value))
@@ -90,7 +104,7 @@ def _is_plain_attribute(kind: type, name: str) -> bool:
 
 
 def _refused(value: Any, reason: str) -> UnimplementedError:
-    return UnimplementedError(f"a new {type(value).__name__} is returned, {reason}", hint=_HINT)
+    return UnimplementedError(f"a new {type(value).__name__} is a result, {reason}", hint=_HINT)
 
 
 def _refuse_keys(value: dict[Any, Any], created: Created) -> None:
@@ -128,3 +142,80 @@ def part_at(value: Any, step: int | str) -> Any:
     kind = kind_of(value)
     assert kind is not None
     return kind.parts(value)[step]
+
+
+class _Kept:
+    """List, dict or object that was there before a branch, as a part of a value: it stays the same one."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Kept) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+register_kind(_Kept, Kind(lambda v: (), lambda v: v, lambda v: (), lambda key, parts: key.value))
+
+
+def first_kept(tree: Tree) -> Any:
+    """Return the first list, dict or object in a value that was there before a branch; None without one."""
+    if isinstance(tree.key, _Kept):
+        return tree.key.value
+    return next((found for child in tree.children if (found := first_kept(child)) is not None), None)
+
+
+class SideOfBranch:
+    """Containers and objects in the values that a side of a branch leaves.
+
+    Parameters
+    ----------
+    before : PythonState
+        Objects before the branch.
+    count : int
+        Number of objects that the function had made before the side.
+    """
+
+    def __init__(self, before: PythonState, count: int) -> None:
+        created = require_current().program.created
+        self._before = before
+        self._created = {key: created[key] for key in list(created)[count:]}
+        self._seen: set[int] = set()
+
+    def as_container(self, value: Any) -> Any:
+        """Return a value with the objects that the side has made as containers of their attributes.
+
+        Raises
+        ------
+        TraceError
+            One of them has several names after the side; each would be another object after the branch.
+        """
+        container = as_container(value, self._created)
+        kind = kind_of(container)
+        if kind is None or type(value).__module__.partition(".")[0] == "cyxla":
+            return value
+        if id(value) in self._created:
+            self._require_one_name(value)
+        parts = kind.parts(container)
+        made = [self._part(part) for part in parts]
+        if isinstance(container, NewObject):
+            return JoinedObject(container.kind, container.names, made)
+        return value if all(m is p for m, p in zip(made, parts, strict=True)) else kind.build(kind.key(value), made)
+
+    def _part(self, value: Any) -> Any:
+        is_kept = kind_of(value) is not None and self._before.has(value)
+        return _Kept(value) if is_kept else self.as_container(value)
+
+    def _require_one_name(self, value: Any) -> None:
+        if id(value) in self._seen:
+            raise TraceError(
+                f"a branch on a traced condition makes a {type(value).__name__} with several names",
+                where=user_line(), hint="make it before the branch",
+            )  # fmt: skip
+        self._seen.add(id(value))
+
+
+def _is_dataclass(value: Any) -> bool:
+    return is_dataclass(value) and not isinstance(value, type)

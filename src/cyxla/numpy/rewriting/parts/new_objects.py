@@ -9,8 +9,8 @@ from types import MemberDescriptorType
 from typing import Any, Final
 
 from cyxla.errors import TraceError, UnimplementedError
-from cyxla.numpy.rewriting.functions import lacks_source
 from cyxla.numpy.rewriting.parts.python_state import PythonState, attributes_of
+from cyxla.numpy.rewriting.syntax.source import lacks_source
 from cyxla.numpy.tracing.containers import Kind, Tree, field_names, kind_of, register_kind
 from cyxla.numpy.tracing.trace import require_current, user_line
 

@@ -78,7 +78,7 @@ def is_created(value: Any) -> bool:
 
 def is_plain_class(kind: type, is_of_user: Callable[[type], bool]) -> bool:
     """Return True for a class of the user whose objects hold attributes alone, and which is the same at every call."""
-    if type(kind) not in _METACLASSES or hasattr(kind, "__del__"):
+    if type(kind) not in _METACLASSES or hasattr(kind, "__del__") or kind in _BASES:
         return False
     if _has_own(kind, _OWN_METHODS):
         return False

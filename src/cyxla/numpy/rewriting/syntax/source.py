@@ -12,8 +12,10 @@ from functools import lru_cache, partial, reduce
 from itertools import pairwise
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 Function = ast.FunctionDef | ast.Lambda
+WITHOUT_SOURCE: WeakSet[FunctionType] = WeakSet()  # functions that could not be rewritten
 FUTURE_FLAGS = reduce(int.__or__, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names), 0)
 
 
@@ -30,6 +32,11 @@ class Definition(NamedTuple):
 
     node: Function
     flags: int
+
+
+def lacks_source(function: Any) -> bool:
+    """Return True for a function that could not be rewritten, since its source is not known."""
+    return isinstance(function, FunctionType) and function in WITHOUT_SOURCE
 
 
 def definition_of(function: FunctionType) -> Definition | None:

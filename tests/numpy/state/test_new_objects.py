@@ -226,6 +226,16 @@ class Identified:
         self.x, self.id = x, id(self)
 
 
+exec(
+    """
+class NoSource:
+    def __init__(self, x):
+        self.x = x
+        REGISTRY.append(1)
+"""
+)
+
+
 class Defaulted:
     def __init__(self, x, log=[]):  # noqa: B006 - shared on purpose
         self.x, self.log = x, log
@@ -474,6 +484,25 @@ def make_ended(x):
     return Ended(x + 1)
 
 
+def one_of_two_outer_lists(x):
+    y = [x]
+    one, other = [y, 1.0], [y, 2.0]
+    found = one if x.sum() > 0 else other
+    found.append(3.0)
+    return found, one, other
+
+
+def one_of_two_old_dataclasses(x):
+    one, other = Derived(x + 1), Derived(x - 1)
+    found = one if x.sum() > 0 else other
+    found.double = x
+    return found, one, other
+
+
+def without_source(x):
+    return globals()["NoSource"](x + 1)
+
+
 def make_by_new(x):
     return Made(x + 1)
 
@@ -635,6 +664,9 @@ REFUSED = {
     "__setattr__": (make_guarded, "Guarded"),
     "two classes": (two_classes, "leaves the result"),
     "a new or an old one": (new_or_old, "leaves v"),
+    "one of two lists with the same list": (one_of_two_outer_lists, "chooses which list"),
+    "one of two old dataclasses": (one_of_two_old_dataclasses, "chooses which Derived"),
+    "no source": (without_source, "whose __init__ has no source"),
     "two names": (two_names, "several names"),
     "two names of a dataclass": (two_names_of_dataclass, "several names"),
     "names in a list": (name_in_list, "several names"),

@@ -192,6 +192,8 @@ class SideOfBranch:
         TraceError
             One of them has several names after the side; each would be another object after the branch.
         """
+        if self._before.has(value):
+            return value
         container = as_container(value, self._created)
         kind = kind_of(container)
         if kind is None or type(value).__module__.partition(".")[0] == "cyxla":

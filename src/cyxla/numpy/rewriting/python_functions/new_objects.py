@@ -49,7 +49,9 @@ def _new(is_of_user: Callable[[type], bool], kind: Any, *args: Any, **kwargs: An
 def _call_class(kind: Any, *args: Any, **kwargs: Any) -> Any:
     """Make an object as ``kind(...)`` does, which its `__init__` may use already."""
     made = _recorded(kind, args, kwargs)
-    kind.__init__(made, *args, **kwargs)
+    found = kind.__init__(made, *args, **kwargs)
+    if found is not None:
+        raise TypeError(f"__init__() should return None, not {type(found).__name__!r}")
     return made
 
 

@@ -1,5 +1,6 @@
 """Objects that a function makes and returns: each call gives others, as by the plain function."""
 
+import collections
 import copy
 import functools
 import queue
@@ -348,6 +349,14 @@ def by_loop(x, n):
     return found, [Slotted(x[k], n) for k in range(2)], list(map(Circle, (x, n)))
 
 
+def list_of_loop(x):
+    found, counts = [], collections.defaultdict(list)
+    for k in range(3):
+        found.append(x - k)
+    counts["x"].append(x + 1)
+    return found, Vec(found, counts), [counts]
+
+
 def changed_later(x):
     v = Vec(x, 0)
     for k in range(10):
@@ -619,6 +628,7 @@ CASES = {
     "a tree": (tree, lambda: (array(),)),
     "the same twice": (same_twice, lambda: (array(),)),
     "loops": (by_loop, lambda: (array(), 2)),
+    "a list of a loop twice": (list_of_loop, lambda: (array(),)),
     "changes": (changed_later, lambda: (array(),)),
     "a branch": (by_condition, lambda: (array(),)),
     "one of two": (choose, lambda: (array(),)),

@@ -253,7 +253,7 @@ class Marking:
             return value
         self._count_parts(kind.parts(container))
         self._require_own_dict(value)
-        if type(value) in (list, dict) or container is not value or is_dataclass(value):
+        if isinstance(value, (list, dict)) or container is not value or is_dataclass(value):
             first = self._first.setdefault(id(value), steps)
             if first != steps:
                 return Outside(Earlier(first))

@@ -1,5 +1,7 @@
 """Variables that may name one array, by a branch or a loop, one of which is written: as in NumPy, or refused."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -335,3 +337,24 @@ def test_refusals(function, reason):
         return
     with pytest.raises(TraceError, match=reason):
         called(jitted, ARGUMENTS[0])
+
+
+def by_copy(x):
+    y = x + 1
+    z = copy.copy(y)
+    z[0] = 50
+    return y, z
+
+
+def by_deepcopy(x):
+    y = [x + 1]
+    z = copy.deepcopy(y)
+    z[0][0] = 50
+    return y, z
+
+
+@pytest.mark.parametrize("function", [by_copy, by_deepcopy])
+def test_copies_share_no_memory(function):
+    found = cyxla.jit(function)(np.ones(3))
+    for a, b in zip(found, function(np.ones(3)), strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import is_dataclass
 from typing import Any, Final, NamedTuple
 
@@ -10,11 +10,12 @@ import numpy as np
 
 from cyxla.errors import TraceError, UnimplementedError
 from cyxla.numpy.calls.receivers import receiver_value
+from cyxla.numpy.rewriting.parts.new_objects import NEW_OBJECT, Created, as_container, part_at, steps_of, with_parts
 from cyxla.numpy.state.effects import DELETED, Effect, Outside, move_to_end, moved_keys, set_attribute, set_item
 from cyxla.numpy.tracing.arrays.number_table import NumberTable, TableRow, note_result
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
-from cyxla.numpy.tracing.containers import Kind, Tree, field_names, kind_of
+from cyxla.numpy.tracing.containers import Tree, field_names, kind_of
 from cyxla.records import dataclass
 
 MOST_PARTS: Final = 50_000  # of the containers that a function returns or changes
@@ -193,18 +194,16 @@ class Earlier(NamedTuple):
 
     Attributes
     ----------
-    steps : tuple of int
-        Numbers of the parts that lead to it.
+    steps : tuple of (int or str)
+        Steps that lead to it; see `steps_of`.
     """
 
-    steps: tuple[int, ...]
+    steps: tuple[int | str, ...]
 
     def find(self, whole: Any) -> Any:
         """Return the container."""
-        for k in self.steps:
-            kind = kind_of(whole)
-            assert kind is not None
-            whole = kind.parts(whole)[k]
+        for step in self.steps:
+            whole = part_at(whole, step)
         return whole
 
 
@@ -217,36 +216,63 @@ class Marking:
         Containers among the arguments.
     from_outside : callable
         Function that returns a mark of an object from outside, and None for other values.
+    created : mapping
+        Objects that the function has made.
+    defaults : container of int
+        Identities of the defaults of called functions, which these may change.
     """
 
-    def __init__(self, containers: ArgumentContainers, from_outside: Callable[[Any], Any]) -> None:
+    def __init__(
+        self, containers: ArgumentContainers, from_outside: Callable[[Any], Any], created: Created,
+        defaults: Container[int],
+    ) -> None:  # fmt: skip
         self._containers, self._from_outside = containers, from_outside
-        self._first: dict[int, tuple[int, ...]] = {}
+        self._created, self._defaults = created, defaults
+        self._first: dict[int, tuple[int | str, ...]] = {}
+        self._spaces: dict[int, Any] = {}  # dicts, and objects that have them as their attributes
         self._count = 0
 
     def result(self, value: Any, steps: tuple[int, ...]) -> Any:
         """Return the result of the function, which is a part of the whole one."""
-        return self._marked(value, steps, self._containers.as_result)
+        return self._marked(value, steps, self._containers.as_result, self._created)
 
     def new_value(self, value: Any, steps: tuple[int, ...]) -> Any:
-        """Return the new value of a changed object."""
-        return self._marked(value, steps, self._containers.as_part)
+        """Return the new value of a changed object; one that holds new objects would need a program for each call."""
+        return self._marked(value, steps, self._containers.as_part, {})
 
-    def _marked(self, value: Any, steps: tuple[int, ...], from_arguments: Callable[[Any], Any]) -> Any:
+    def _marked(
+        self, value: Any, steps: tuple[int | str, ...], from_arguments: Callable[[Any], Any], created: Created
+    ) -> Any:
         note_result(value)
         found = from_arguments(value) or self._from_outside(value)
-        kind = kind_of(value)
-        if found is not None or kind is None:
-            return value if found is None else found
-        self._count_parts(kind.parts(value))
-        if type(value) in (list, dict) or (is_dataclass(value) and not isinstance(value, type)):
+        if found is not None:
+            return found
+        if id(value) in self._defaults:
+            raise UnimplementedError("a default of a function is returned or stored", hint="copy it")
+        container = as_container(value, created)
+        kind = kind_of(container)
+        if kind is None:
+            return value
+        self._count_parts(kind.parts(container))
+        self._require_own_dict(value)
+        if isinstance(value, (list, dict)) or container is not value or is_dataclass(value):
             first = self._first.setdefault(id(value), steps)
             if first != steps:
                 return Outside(Earlier(first))
-        parts = kind.parts(value)
-        marked = [self._marked(part, (*steps, k), from_arguments) for k, part in enumerate(parts)]
+        parts = kind.parts(container)
+        steps_and_parts = zip(steps_of(container, parts), parts, strict=True)
+        marked = [self._marked(part, (*steps, step), from_arguments, created) for step, part in steps_and_parts]
         is_same = all(m is p for m, p in zip(marked, parts, strict=True))
-        return value if is_same else kind.build(kind.key(value), marked)
+        return container if is_same else with_parts(container, marked)
+
+    def _require_own_dict(self, value: Any) -> None:
+        """Refuse the ``__dict__`` of an object as a part of a result beside the object, whose copy it would be."""
+        space = value if type(value) is dict else getattr(value, "__dict__", None)
+        if type(space) is not dict:
+            return
+        owner = self._spaces.setdefault(id(space), value)
+        if owner is not value:
+            raise UnimplementedError("an object and its __dict__ are returned", hint="return one of them")
 
     def _count_parts(self, parts: Sequence[Any]) -> None:
         self._count += len(parts)
@@ -258,7 +284,8 @@ def places_in(tree: Tree) -> Any:
     """Return the places in the structure of a result: one, or those of its parts by number; None without any."""
     if isinstance(tree.key, (Place, Earlier)):
         return tree.key
-    found = {k: places for k, child in enumerate(tree.children) if (places := places_in(child)) is not None}
+    steps = tree.key[1] if tree.kind is NEW_OBJECT else range(len(tree.children))
+    found = {k: places for k, child in zip(steps, tree.children, strict=True) if (places := places_in(child))}
     return found or None
 
 
@@ -275,25 +302,23 @@ def with_containers(whole: Any, places: Any, passed: Sequence[Any]) -> Any:
             return places.find(passed)
         if isinstance(places, Earlier):
             return places.find(whole)
-        kind = kind_of(value)
-        assert kind is not None
-        parts = kind.parts(value)
-        new = {k: replaced(parts[k], inner) for k, inner in places.items()}
-        return _with_parts(value, kind, new)
+        new = {step: replaced(part_at(value, step), inner) for step, inner in places.items()}
+        return _with_parts(value, new)
 
     return whole if places is None else replaced(whole, places)
 
 
-def _with_parts(value: Any, kind: Kind, new: dict[int, Any]) -> Any:
+def _with_parts(value: Any, new: dict[Any, Any]) -> Any:
     """Put new parts into a container; return another one if it cannot be changed."""
     if isinstance(value, (list, dict)):
         keys = list(value) if isinstance(value, dict) else range(len(value))
         for k, part in new.items():
             value[keys[k]] = part
         return value
-    if is_dataclass(value):
+    kind = kind_of(value)
+    if kind is None or is_dataclass(value):
         for k, part in new.items():
-            object.__setattr__(value, field_names(value)[k], part)
+            object.__setattr__(value, k if isinstance(k, str) else field_names(value)[k], part)
         return value
     return kind.build(kind.key(value), [new.get(k, part) for k, part in enumerate(kind.parts(value))])
 

@@ -28,6 +28,7 @@ from cyxla.numpy.calls.argument_changes import (
 )
 from cyxla.numpy.calls.constant_results import constant_result
 from cyxla.numpy.calls.deferred_results import deferred_result
+from cyxla.numpy.rewriting.parts.new_objects import with_parts
 from cyxla.numpy.rewriting.parts.python_state import traced_parts
 from cyxla.numpy.rewriting.parts.unbound import Unbound
 from cyxla.numpy.state.effects import Effect, Outside
@@ -347,7 +348,10 @@ def _lower(
             inputs.append(_Input.of(None, "size"))
             passed.append(None)
             input_axes.append(None)
-        with watching({} if outside is None else outside.watched):
+        with (
+            watching({} if outside is None else outside.watched),
+            watching({} if outside is None else outside.defaults),
+        ):
             returned, containers = _run(trace, partial(call, arguments), len(inputs), outside)
         writes_last = trace.program.writes == [trace.builder.instruction_count]
         is_of_classes = outside is not None and open_sizes is None and outside.depends_on_classes()
@@ -378,6 +382,7 @@ def _lower(
         is_array = tree.kind is None and failure is None and not writes
         root = values[0] if is_array else xla.tuple_(trace.builder, [*values, *([] if failure is None else [failure])])
     trace.program.outside = None  # it keeps objects alive
+    trace.program.created.clear()
     spectra = real_if_zero(arrays) if keep_order else ()
     module = trace.module(root)
     places = places_in(tree)
@@ -446,7 +451,7 @@ def _with_effects(
     from_outside: Callable[[Any], Any] = (lambda value: None) if outside is None else outside.as_result
     if outside is not None and is_of_classes:
         from_outside = partial(_place_or_mark, outside)
-    marking = Marking(containers, from_outside)
+    marking = Marking(containers, from_outside, program.created, () if outside is None else outside.defaults)
     values = [value for _, value in effects]
     if outside is not None:
         returned = marking.result(returned, (0,) if effects else ())
@@ -572,16 +577,16 @@ def _mark(value: Any, numbers: Mapping[int, int], from_outside: Callable[[Any], 
     parts = kind.parts(value)
     marked = [_mark(part, numbers, from_outside) for part in parts]
     is_same = all(m is p for m, p in zip(marked, parts, strict=True))
-    return value if is_same else kind.build(kind.key(value), marked)
+    return value if is_same else with_parts(value, marked)
 
 
 def _require_known_parts(value: Any) -> None:
     """Require that a result that is passed through, such as a slice or a function, holds no traced value."""
-    for part in traced_parts(value):
+    for part in traced_parts(value, require_current().program.created):
         if isinstance(value, slice) and isinstance(part, TracedArray):
             operator.index(part)  # raises the error of a size that is traced
         raise TraceError(
-            f"a result is a {type(value).__name__} that holds a traced value",
+            f"a result is a {type(value).__name__} that holds a traced value or a new object",
             hint="return arrays, numbers, and containers of them",
         )
 

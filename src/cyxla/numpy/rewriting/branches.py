@@ -12,6 +12,7 @@ from cyxla.errors import InternalError, TraceError, UnimplementedError, UnknownE
 from cyxla.numpy.control.carry import agreed_kind, array_text
 from cyxla.numpy.control.lower_cond import emit_conditional
 from cyxla.numpy.rewriting.loops.unrolling import ITERATIONS_OF_A_BRANCH, count_iterations
+from cyxla.numpy.rewriting.parts.new_objects import SideOfBranch, first_kept
 from cyxla.numpy.rewriting.parts.parts import Leaves, Part
 from cyxla.numpy.rewriting.parts.python_state import (
     ABSENT,
@@ -60,24 +61,29 @@ class TracedBranch:
         self._test, self._names = test, names
         self.entry: tuple[Any, ...] = ()
         self._part: Part | None = None
+        self._created = 0  # objects that the function had made before a side
         self._sides: list[_Side] = []
         self._objects = PythonState()
 
     def first(self, state: tuple[Any, ...]) -> bool:
         """Begin the first side."""
         self.entry = state
-        self._part = Part("true_side")
+        self._begin("true_side")
         return True
 
     def second(self) -> bool:
         """Begin the second side."""
-        self._part = Part("false_side")
+        self._begin("false_side")
         return True
+
+    def _begin(self, name: str) -> None:
+        self._part = Part(name)
+        self._created = len(require_current().program.created)
 
     def end(self, state: tuple[Any, ...]) -> None:
         """End a side."""
         assert self._part is not None
-        self._sides.append(_Side(self._part, self._names, state[: len(self._names)], self._objects))
+        self._sides.append(_Side(self._part, self._names, state[: len(self._names)], self._objects, self._created))
         self._objects.restore()
 
     def failed(self, error: Exception) -> bool:
@@ -92,7 +98,7 @@ class TracedBranch:
         trace.program.catches = True  # NumPy raises the error itself, with the values of the run
         self._objects.restore()
         unbound = [Unbound(n) for n in self._names]
-        self._sides.append(_Side(part, self._names, unbound, self._objects, has_failed=True))
+        self._sides.append(_Side(part, self._names, unbound, self._objects, self._created, has_failed=True))
         return True
 
     def merged(self) -> tuple[Any, ...]:
@@ -146,6 +152,8 @@ class _Value:
     ----------
     value : object
         Value.
+    container : object
+        Value with containers in place of the objects that the side has made.
     leaves : Leaves, optional
         Parts of the value; None for a variable that is not bound.
     ops : list of XlaOp
@@ -156,9 +164,12 @@ class _Value:
         pred[] of a variable that may not be bound, whether it is not.
     """
 
-    def __init__(self, value: Any, part: Part, *, is_variable: bool = False) -> None:
+    def __init__(
+        self, value: Any, part: Part, side: SideOfBranch | None = None, *, is_variable: bool = False
+    ) -> None:  # fmt: skip
         self.value, self._trace = value, part.trace
-        self.leaves = None if isinstance(value, Unbound) else Leaves(value)
+        self.container = value if side is None or isinstance(value, Unbound) else side.as_container(value)
+        self.leaves = None if isinstance(value, Unbound) else Leaves(self.container)
         arrays = [] if self.leaves is None else self.leaves.arrays
         self.is_unbound = unbound_flag(arrays, part.trace) if is_variable else None
         self.ops = [part.trace.capture(a.unchecked_op if is_variable else a.op) for a in arrays]
@@ -182,21 +193,22 @@ class _Side:
     """Side of a branch after it was recorded."""
 
     def __init__(
-        self, part: Part, names: Sequence[str], state: Sequence[Any], objects: PythonState, *,
+        self, part: Part, names: Sequence[str], state: Sequence[Any], objects: PythonState, created: int, *,
         has_failed: bool = False,
     ) -> None:  # fmt: skip
         self.part, self.has_failed = part, has_failed
+        side = SideOfBranch(objects, created)
         self.values = [
-            _Value(v, part, is_variable=not name.startswith(HOOKS)) for name, v in zip(names, state, strict=True)
+            _Value(v, part, side, is_variable=not name.startswith(HOOKS)) for name, v in zip(names, state, strict=True)
         ]
         objects.require_same_hidden()
         self.objects = objects.changed()
         self.items = {
-            (key, k): _Value(v, part)
+            (key, k): _Value(v, part, side)
             for key, (value, contents) in self.objects.items()
             for k, v in changed_items(contents, objects.before(value))
         }
-        self.places = {k: (effect, _Value(v, part)) for k, (effect, v) in objects.changed_places().items()}
+        self.places = {k: (effect, _Value(v, part, side)) for k, (effect, v) in objects.changed_places().items()}
         self._written = {id(a): a.root_op for a in part.log.arrays}
         part.close()
 
@@ -228,6 +240,7 @@ class _Joined:
         self._unbound = [k for k, v in enumerate(values) if v.leaves is None] if is_variable else []  # sides
         self.name, self._values = "the result" if name == VALUE else name, values
         self.kinds: list[Kind] = []
+        self.arrays: list[TracedArray] = []  # after the branch
         self._same = values[0].value if failed is None else values[1 - failed].value
         self._is_same = values[0].value is values[1].value if failed is None else values[1 - failed].is_outer
         if not self._is_same:
@@ -242,6 +255,9 @@ class _Joined:
         if not found:
             return Leaves(None)
         if not found[0].same_structure(found[-1]):
+            for kept in [first_kept(leaves.tree) for leaves in found]:
+                if kept is not None:
+                    raise _choice(name_of_container(kept), self.name)
             one, other = (_text(v.value) for v in self._values)
             raise TraceError(
                 f"a branch on a traced condition leaves {self.name} as {one} or as {other}", where=user_line(),
@@ -286,12 +302,9 @@ class _Joined:
 
         The chosen one would be a new object: what is written to it would be lost.
         """
-        found = objects.choice_of(*[v.value for v in self._values])
+        found = objects.choice_of(*[v.container for v in self._values])
         if found is not None:
-            raise TraceError(
-                f"a branch on a traced condition chooses which {found} {self.name} is", where=user_line(),
-                hint="make a copy of it on both sides, or use an array",
-            )  # fmt: skip
+            raise _choice(found, self.name)
 
     @property
     def is_same(self) -> bool:
@@ -313,7 +326,8 @@ class _Joined:
         count = len(self._pattern.arrays)
         ops = [next(results) for _ in range(count)]
         is_unbound = next(results) if self._has_flag else self._is_unbound_on_a_side()
-        return self._pattern.build([self._array(k, op, is_unbound) for k, op in enumerate(ops)])
+        self.arrays = [self._array(k, op, is_unbound) for k, op in enumerate(ops)]
+        return self._pattern.build(self.arrays)
 
     def _is_unbound_on_a_side(self) -> XlaOp | None:
         if len(self._unbound) != 1:
@@ -338,11 +352,17 @@ class _Joined:
         return array
 
 
+def _choice(kind: str, name: str) -> TraceError:
+    return TraceError(
+        f"a branch on a traced condition chooses which {kind} {name} is", where=user_line(),
+        hint="make a copy of it on both sides, or use an array",
+    )  # fmt: skip
+
+
 def _relate(joined: Sequence[_Joined], after: list[Any], failed: int | None) -> None:
     """Let values after a branch be the same array if they are on both sides, and note if they may share memory."""
     first: dict[tuple[int, int], tuple[int, int]] = {}  # by the side and the root, the value and its leaf
-    pairs = zip(joined, after, strict=True)
-    leaves = [[] if j.is_same or isinstance(v, Unbound) else Leaves(v).arrays for j, v in pairs]
+    leaves = [j.arrays for j in joined]
     for n, arrays in enumerate(leaves):
         for k, array in enumerate(arrays):
             roots = joined[n].inner_roots(k) if _is_shared(array) else []

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from functools import wraps
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 from cyxla.forking import new_lock
 from cyxla.numpy.rewriting.hooks import Hooks
 from cyxla.numpy.rewriting.syntax.names import Names
 from cyxla.numpy.rewriting.syntax.plain_code import is_plain
 from cyxla.numpy.rewriting.syntax.scopes import NameOrigins, Origin, has_python_code, package_of
-from cyxla.numpy.rewriting.syntax.source import definition_of, innermost, scope_of
+from cyxla.numpy.rewriting.syntax.source import WITHOUT_SOURCE, definition_of, innermost, lacks_source, scope_of
 from cyxla.numpy.rewriting.syntax.transform import Transformer
 from cyxla.numpy.state.names import guard_functions, guard_names
 from cyxla.numpy.state.scope import Scope, outside_values
@@ -24,7 +24,6 @@ from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 
 _rewritten: WeakKeyDictionary[FunctionType, FunctionType] = WeakKeyDictionary()
 _kinds: WeakKeyDictionary[FunctionType, tuple[Origin, ...]] = WeakKeyDictionary()  # of names, as it was rewritten
-_without_source: WeakSet[FunctionType] = WeakSet()
 _codes: dict[Any, CodeType | None] = {}
 #: Codes of functions that are defined in rewritten ones and were rewritten with them, by identity: equal code that
 #: stands elsewhere, or was compiled from the file itself, has other enclosing functions.
@@ -62,7 +61,8 @@ def recorded(function: Any) -> Any:
     if made is None:
         made = outside.functions[function] = rewritten_anew(function)
         guard_functions(outside, function)
-    if function not in _without_source:
+        watch_defaults(function)
+    if not lacks_source(function):
         return made
 
     @wraps(function)
@@ -77,6 +77,13 @@ def recorded(function: Any) -> Any:
     return watched
 
 
+def watch_defaults(function: FunctionType) -> None:
+    """Watch the defaults of a function that is called while another one is traced, unless that has defined it."""
+    outside = outside_values()
+    if outside is not None and id(function.__code__) not in _nested:
+        outside.watch_defaults(function)
+
+
 def _rewrite(function: FunctionType) -> FunctionType:
     key = _key(function)
     _kinds[function] = key[-1]
@@ -89,7 +96,7 @@ def _rewrite(function: FunctionType) -> FunctionType:
             _nested.update((id(nested), nested) for nested in _codes_in(_codes[key]))
     new = _codes[key]
     if new is None:
-        _without_source.add(function)
+        WITHOUT_SOURCE.add(function)
         return function
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     cells[HOOKS] = CellType(Hooks(Scope(function), recorded, package_of(function)))

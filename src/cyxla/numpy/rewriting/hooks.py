@@ -22,12 +22,13 @@ from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound
 from cyxla.numpy.rewriting.python_functions import assertions, identity
 from cyxla.numpy.rewriting.python_functions.choices import condition, truth
 from cyxla.numpy.rewriting.python_functions.classes import GETTERS, SUBSTITUTES_IN_SCOPE, getter_by_name, visible_class
-from cyxla.numpy.rewriting.python_functions.impure import refuse_changing_default, refuse_method
+from cyxla.numpy.rewriting.python_functions.impure import refuse_changing_default, refuse_keeping, refuse_method
 from cyxla.numpy.rewriting.python_functions.lists_of_numbers import indexed
+from cyxla.numpy.rewriting.python_functions.new_objects import recording
 from cyxla.numpy.rewriting.python_functions.table import SUBSTITUTES
 from cyxla.numpy.rewriting.python_functions.texts import METHODS, formatted, joined, percent, with_known_texts
 from cyxla.numpy.rewriting.syntax.jumps import VALUE
-from cyxla.numpy.rewriting.syntax.scopes import is_generic, is_user_function, makes_context
+from cyxla.numpy.rewriting.syntax.scopes import is_generic, is_of_package, is_user_function, makes_context
 from cyxla.numpy.state.scope import Scope
 from cyxla.numpy.tracing.arrays.number_table import NumberTable
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList, is_any_number
@@ -376,7 +377,7 @@ class Hooks:
             return in_scope(self._scope)
         if (assertion := assertions.substitute_of(function)) is not None:
             return assertion
-        if (method := self._method_of_c(function)) is not None:
+        if (method := refuse_keeping(function) or self._method_of_c(function)) is not None:
             return method
         if isinstance(function, partial):
             read = self._scope.read_attr
@@ -434,6 +435,8 @@ class Hooks:
             return self._rewrite(function)
         if getattr(function, "__module__", None) and function.__module__.startswith("scipy."):
             tracing_hooks.give_plain_numpy()  # the program may have imported SciPy only now
+        if (made := recording(function, is_of_package(self._package))) is not None:
+            return made
         tracing_hooks.adopt_class(function if isinstance(function, type) else type(function))
         return function
 

@@ -10,10 +10,11 @@ import threading
 from abc import ABCMeta
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FunctionType
 from typing import Any, Final, NamedTuple
 
 from cyxla.forking import call_in_child, new_lock
-from cyxla.numpy.rewriting.functions import rewritten
+from cyxla.numpy.rewriting.functions import rewritten, watch_defaults
 from cyxla.numpy.rewriting.syntax.scopes import is_user_function
 from cyxla.numpy.tracing.hooks import hooks
 
@@ -76,6 +77,9 @@ def adopt(kind: type) -> None:
         if base not in classes and type(base) in _METACLASSES:
             classes.add(base)
             _begin_use(base, package)
+            for method in vars(base).values():
+                if isinstance(method, FunctionType):
+                    watch_defaults(method)
 
 
 def _begin_use(kind: type, package: str) -> None:

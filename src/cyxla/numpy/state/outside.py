@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import types
 from array import array
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -27,6 +28,7 @@ from cyxla.numpy.state.effects import (
 )
 from cyxla.numpy.state.guards import _FIXED, Guards, Row, same_node
 from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
+from cyxla.numpy.state.snapshot import Snapshot
 from cyxla.numpy.tracing.arrays.memory_layout import dense
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray
@@ -45,6 +47,7 @@ MOST_ELEMENTS: Final = 4096  # of containers from outside, all of which are comp
 _ANY_NODE: Final = (Node.ANY, 0, 0, None, None)
 _MISSING: Final = Outside(None)
 _NUMBERS: Final = {float: Node.FLOAT, int: Node.INT, complex: Node.COMPLEX}
+_CHANGEABLE: Final = (list, dict, set, deque, bytearray, np.ndarray)
 _UNREADABLE: Final = (set, bytearray, memoryview, np.random.Generator, np.random.RandomState)
 
 
@@ -120,6 +123,7 @@ class OutsideValues:
         self.mirrors: list[MirrorList | MirrorDict] = []
         self.changes: dict[Any, tuple[Effect, Any]] = {}
         self.watched: dict[Any, Any] = {}  # snapshots of what functions without source may change
+        self.defaults: dict[int, Snapshot] = {}  # snapshots of defaults that functions may change, by identity
         self._objects: dict[int, tuple[Any, Path]] = {}  # objects that were reached, by identity
         self._arguments: dict[int, Path] = {}  # objects among the arguments, by identity
         self._row_numbers: dict[int, int] = {}  # their rows
@@ -144,6 +148,12 @@ class OutsideValues:
         if id(value) not in self._objects:
             name = value.__qualname__
             self._objects[id(value)] = (value, Path(Source.CELL, 0, types.CellType(value), name, name))
+
+    def watch_defaults(self, function: types.FunctionType) -> None:
+        """Compare the defaults of a function that it can change, or return, with those at the end of the trace."""
+        for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+            if isinstance(value, _CHANGEABLE) and id(value) not in self.defaults:
+                self.defaults[id(value)] = Snapshot(None, [(f"a default of {function.__name__}", value)])
 
     def is_outside(self, value: Any) -> bool:
         """Return True if an object was reached from outside."""

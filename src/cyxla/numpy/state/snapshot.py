@@ -51,10 +51,10 @@ class Snapshot:
 
     Parameters
     ----------
-    function : callable
-        Function.
+    function : callable, optional
+        Function; without it, other objects alone are compared.
     objects : sequence of (str, object)
-        Objects among its arguments that it gets itself, with their names.
+        Objects that it gets itself, such as some of its arguments, with their names.
 
     Raises
     ------
@@ -62,14 +62,15 @@ class Snapshot:
         The function, or one that it may call, uses a built-in function that sees more of traced numbers than values.
     """
 
-    def __init__(self, function: Callable[..., Any], objects: Sequence[tuple[str, Any]]) -> None:
-        self.name = getattr(function, "__name__", "a function")
+    def __init__(self, function: Callable[..., Any] | None, objects: Sequence[tuple[str, Any]]) -> None:
+        self.name = getattr(function, "__name__", "the function")
         self._saved: list[_Saved] = []
         self._seen: dict[int, Any] = {}
         self._bytes = 0
         for name, value in objects:
             self._save(name, value, 0)
-        self._save_function(inspect.unwrap(function), 0)
+        if function is not None:
+            self._save_function(inspect.unwrap(function), 0)
 
     def undo(self) -> tuple[list[str], bool]:
         """Restore all objects; return what has changed, and whether all of it could be restored."""

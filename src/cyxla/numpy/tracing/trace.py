@@ -152,6 +152,8 @@ class Program:
         Values that may be other objects in the plain run, by `id`; see `cyxla.numpy.tracing.copies`.
     compares_objects : bool
         Whether arrays or containers have been compared with `is`, which are other objects unless one is passed twice.
+    created : dict of int to (object, type)
+        Objects that the function has made of plain classes of the user, with these classes, by identity.
     """
 
     checks: list[Check] = field(default_factory=list)
@@ -178,6 +180,7 @@ class Program:
     written_lists: list[Any] = field(default_factory=list)
     copies: dict[int, Any] = field(default_factory=dict)
     compares_objects: bool = False
+    created: dict[int, tuple[Any, type]] = field(default_factory=dict)
 
     @contextlib.contextmanager
     def bounds_mode(self, bounds: str) -> Iterator[None]:

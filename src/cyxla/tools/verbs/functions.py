@@ -22,7 +22,7 @@ code of the program is compiled, prebuilt functions run it where possible, with 
   place where possible, and not at all by a call that fails; `x.at[i].set(v)` returns a new array;
 * NumPy 2's dtypes: Python numbers are weak (NEP 50), float64 is the default;
 * nested tuples, lists, dicts, dataclasses and None as arguments and results; text, dtypes, functions and enums in
-  them are passed through;
+  them are passed through; results may also hold new objects of your classes;
 * lists of Python's numbers of one class, of any length: those of more than 32 numbers or 8 integers, and those whose
   length changes from call to call, are arrays of the program, which one program serves for all lengths. `for`, `len`,
   `sum`, `sorted`, `in`, indices, slices, comprehensions and NumPy's functions take them as they are, and loops may
@@ -111,6 +111,13 @@ A compiled function gives what the plain function gives, written arguments and c
   `cached_property` is computed by NumPy. Iterators, sets, `deque`, `Counter` and other classes derived from lists and
   dicts, `vars(obj)`, and methods of generators and containers (`draw = rng.normal`, `take = w.pop`), from outside, are
   reasons to run the plain function.
+* Objects that a function makes and returns, alone or in containers, are new in each call, as are lists: of the same
+  class, with the attributes that the run computes, made without calling `__init__`. An object that is returned twice
+  is one object. Their classes are those of your modules whose objects hold attributes alone, in `__dict__` or
+  `__slots__`. Classes that a function defines, those with a `__new__`, `__setattr__` or `__del__` of their own, an
+  `__init__` that keeps or counts the objects elsewhere, weak references, and `id` are reasons to run the plain
+  function, as is a new object that is kept in an argument or outside. A traced condition may choose between two new
+  objects of a class that have one name each, and no loop of the program makes them.
 * Of a function whose source is not known, arrays from outside are constants, for which only rebinding is seen, and a
   function that changes anything outside is not compiled; nor is one that calls such a function.
 * Python's numbers that are traced give Python's results: a division by zero raises `ZeroDivisionError` at the end of

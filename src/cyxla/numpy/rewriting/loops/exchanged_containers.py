@@ -48,7 +48,7 @@ class ContainersOfLoop:
         kind = None if one is other else kind_of(other)
         if kind is None:
             return None
-        is_known = id(other) in self._copies or objects.has_reached(other)
+        is_known = id(other) in self._copies or objects.has(other)
         if is_known and not isinstance(other, (list, tuple)):
             return other
         parts = kind.parts(other)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dis
 import sys
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache, partial
 from types import (
@@ -133,6 +133,10 @@ class PythonState:
             return [*value.first, *contents]
         return contents
 
+    def has(self, value: Any) -> bool:
+        """Return True for a container or an object that was there."""
+        return id(value) in self._contents
+
     def choice_of(self, one: Any, other: Any) -> str | None:
         """Return the name of the class of an object that holds others if it is one of two values; None if it is new.
 
@@ -143,14 +147,10 @@ class PythonState:
             return None
         if not isinstance(one, tuple):
             for value in (one, other):
-                if id(value) in self._contents:
+                if self.has(value):
                     return name_of_container(value)
         pairs = zip(kind.parts(one), kind.parts(other), strict=False)
         return next((found for p, q in pairs if (found := self.choice_of(p, q)) is not None), None)
-
-    def has_reached(self, value: Any) -> bool:
-        """Return True for an object that was there at that point."""
-        return id(value) in self._contents
 
     def require_same_hidden(self) -> None:
         """Require that the hidden state of all objects is as it was.
@@ -256,12 +256,12 @@ def _parts(value: Any) -> Iterable[Any] | None:
     return None if finder is None else finder(value)
 
 
-def traced_parts(value: Any) -> Iterator[Any]:
-    """Yield the traced values that a function, a bound method or a slice leads to."""
+def traced_parts(value: Any, created: Container[int] = ()) -> Iterator[Any]:
+    """Yield the traced values, and objects of some identities, to which a function, a bound method or a slice leads."""
     pending, passed = [value], dict[int, Any]()
     while pending and len(passed) < _MOST_OBJECTS:
         value = pending.pop()
-        if isinstance(value, (TracedArray, SizedArray)):
+        if isinstance(value, (TracedArray, SizedArray)) or id(value) in created:
             yield value
         if id(value) in passed or isinstance(value, _SKIPPED):
             continue
@@ -354,10 +354,11 @@ def contents_of(value: Any) -> Contents:
         return set(value)
     if isinstance(value, deque):
         return list(value)
-    return _of_cell(value) if isinstance(value, CellType) else _attributes_of(value)
+    return _of_cell(value) if isinstance(value, CellType) else attributes_of(value)
 
 
-def _attributes_of(value: Any) -> dict[str, Any]:
+def attributes_of(value: Any) -> dict[str, Any]:
+    """Return the attributes that an object holds itself, by name."""
     found = dict(getattr(value, "__dict__", {}))
     for name, slot in slots_of(value).items():
         with suppress(AttributeError):  # it is not bound

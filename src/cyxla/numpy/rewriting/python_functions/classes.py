@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 import numpy as np
 
 from cyxla.errors import TraceError
+from cyxla.numpy.rewriting.python_functions.new_objects import record_copies
 from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
 from cyxla.numpy.state.scope import Scope
 from cyxla.numpy.substitutes.patched_numpy import NDARRAY
@@ -150,7 +151,14 @@ def _copying(function: Callable[..., Any]) -> Callable[[Scope], Callable[..., An
         def substitute(value: Any, *memo: Any) -> Any:
             for part in _objects_in(value):
                 scope.require_inside(part, f"{function.__name__} copies")
-            return function(value, *memo)
+            if function is copy.copy:
+                made = copy.copy(value)
+                record_copies({id(value): made})
+                return made
+            copies: dict[int, Any] = memo[0] if memo and memo[0] is not None else {}
+            made = copy.deepcopy(value, copies)
+            record_copies(copies)
+            return made
 
         return substitute
 

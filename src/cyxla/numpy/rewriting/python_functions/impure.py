@@ -5,6 +5,7 @@ A program would repeat the results that they had while it was traced, so that fu
 
 from __future__ import annotations
 
+import atexit
 import builtins
 import datetime
 import os
@@ -16,6 +17,7 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
+from cyxla.numpy.rewriting.python_functions.new_objects import is_created
 from cyxla.numpy.tracing.trace import current, plain_run
 from cyxla.numpy.tracing.user_program.bound_methods import changing_default
 from cyxla.numpy.tracing.user_program.random_state import functions_of_global_state
@@ -24,6 +26,17 @@ _RANDOM_HINT: Final = "pass a generator, np.random.default_rng(seed), as an argu
 _CLOCK_HINT: Final = "call it outside of the compiled function"
 _REACTIONS: Final = ("raise", "call", "print", "log")
 _REACTION_HINT: Final = "test the values, as by np.isfinite(x).all()"
+#: Modules of objects that keep values for later.
+_KEEPING: Final = (
+    "queue",
+    "_queue",
+    "multiprocessing",
+    "concurrent",
+    "asyncio",
+    "sched",
+    "contextvars",
+    "_contextvars",
+)
 _CLOCKS: Final = (
     "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time",
     "process_time_ns", "thread_time", "thread_time_ns", "sleep", "localtime", "gmtime", "ctime",
@@ -118,7 +131,51 @@ def _with_reactions(function: Callable[..., Any]) -> Callable[..., Any]:
     return substitute
 
 
+def _of_identity(function: Callable[..., Any], depends: Callable[[Any], bool]) -> Callable[..., Any]:
+    """Return `id` or `hash`, refused for objects of which each run makes another, if it depends on which one it is."""
+
+    def substitute(value: Any) -> Any:
+        if is_created(value) and depends(value):
+            refuse(f"{function.__name__} of a new {type(value).__name__}", "compare objects by `is`")
+        return function(value)
+
+    return substitute
+
+
+def refuse_keeping(function: Any) -> Any:
+    """Return the method of a queue, or of another object that keeps values, refused for new objects.
+
+    Returns
+    -------
+    callable or None
+        Function to call in the place of it; None for other functions.
+    """
+    owner = getattr(function, "__self__", None)
+    return _keeping(function) if type(owner).__module__.partition(".")[0] in _KEEPING else None
+
+
+def _keeping(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that keeps its arguments for later, refused for objects of which each run makes another."""
+
+    def substitute(*args: Any, **kwargs: Any) -> Any:
+        for value in (*args, *kwargs.values()):
+            if is_created(value) or is_created(getattr(value, "__self__", None)):
+                kind = type(value).__name__
+                raise plain_run(f"{function.__name__} keeps a {kind} that each call makes anew", "return it")
+        return function(*args, **kwargs)
+
+    return substitute
+
+
+def _has_default_hash(value: Any) -> bool:
+    of_class: Any = type(value).__hash__
+    return of_class is object.__hash__
+
+
 SUBSTITUTES: Final[dict[Any, Callable[..., Any]]] = {
+    id: _of_identity(id, lambda value: True),
+    hash: _of_identity(hash, _has_default_hash),
+    atexit.register: _keeping(atexit.register),
     np.errstate: _with_reactions(np.errstate), np.seterr: _with_reactions(np.seterr),
     **{function: _refused(function, *facts) for function, facts in _names().items()},
     **{function: _drawn(function) for function in functions_of_global_state().values()},

@@ -12,6 +12,8 @@ from typing import Any, NoReturn
 
 from cyxla.errors import TraceError
 from cyxla.numpy.custom_calls.printing import print_pieces
+from cyxla.numpy.rewriting.python_functions.impure import refuse
+from cyxla.numpy.rewriting.python_functions.new_objects import is_created
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.numpy.tracing.containers import flatten
@@ -36,9 +38,17 @@ def _field(value: Any, conversion: str, spec: str) -> str:
     if isinstance(value, TracedText) and conversion in ("", "!s") and not spec:
         return value
     leaves = _traced_leaves(value)
+    if is_created(value) and _has_address(type(value), conversion):
+        refuse(f"the text of a new {type(value).__name__}", "give its class a __repr__")
     if not leaves:
         return format(_FUNCTIONS[conversion](value), spec) if conversion else format(value, spec)
     return TracedText([Field(value, conversion, spec, _refusal(leaves[0]))])
+
+
+def _has_address(kind: Any, conversion: str) -> bool:
+    """Return True if the text of an object of a class tells its address in memory."""
+    is_repr = conversion in ("!r", "!a") or kind.__str__ is object.__str__
+    return is_repr and kind.__repr__ is object.__repr__
 
 
 def _refusal(value: Any) -> Callable[..., NoReturn]:

@@ -6,7 +6,7 @@ import builtins
 import contextlib
 import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from functools import partial
 from sysconfig import get_paths
@@ -15,6 +15,7 @@ from typing import Any
 
 from cyxla.numpy.rewriting.python_functions.assertions import is_assertion
 from cyxla.numpy.rewriting.python_functions.classes import GETTERS, SUBSTITUTES_IN_SCOPE
+from cyxla.numpy.rewriting.python_functions.new_objects import is_plain_class
 from cyxla.numpy.rewriting.python_functions.table import SUBSTITUTES
 from cyxla.numpy.rewriting.syntax.names import Names
 from cyxla.numpy.tracing.trace import is_internal
@@ -120,7 +121,7 @@ def is_called(value: Any, package: str) -> bool:
         return False
     if is_generic(value) or makes_context(value) or is_user_function(value, package):
         return True
-    return isinstance(value, type) and _has_own_methods(value)
+    return isinstance(value, type) and (_has_own_methods(value) or is_plain_class(value, is_of_package(package)))
 
 
 def is_generic(value: Any) -> bool:
@@ -141,6 +142,16 @@ def makes_context(value: Any) -> bool:
 def _has_own_methods(kind: type) -> bool:
     """Return True for a class that defines a method in the user's program."""
     return any(has_python_code(method) for base in kind.__mro__[:-1] for method in vars(base).values())
+
+
+def is_of_package(package: str) -> Callable[[type], bool]:
+    """Return a function that tells whether a class is one of the user's program, or of a package."""
+
+    def is_of_user(kind: type) -> bool:
+        module = sys.modules.get(kind.__module__)
+        return module is not None and (not is_library(module) or kind.__module__.partition(".")[0] == package)
+
+    return is_of_user
 
 
 def is_user_function(value: Any, package: str) -> bool:

@@ -13,11 +13,13 @@ from functools import lru_cache, partial, reduce
 from itertools import pairwise
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 Function = ast.FunctionDef | ast.Lambda
 _OF_CALLS = frozenset({"PUSH_NULL", "PRECALL", "NOP", "EXTENDED_ARG", "CACHE"})
 _ALIKE = {"LOAD_METHOD": "LOAD_ATTR", "CALL_METHOD": "CALL"}
 _MOST_SKIPPED = 64  # bytes of instructions that are not compared before one that is
+WITHOUT_SOURCE: WeakSet[FunctionType] = WeakSet()  # functions that could not be rewritten
 FUTURE_FLAGS = reduce(int.__or__, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names), 0)
 
 
@@ -34,6 +36,11 @@ class Definition(NamedTuple):
 
     node: Function
     flags: int
+
+
+def lacks_source(function: Any) -> bool:
+    """Return True for a function that could not be rewritten, since its source is not known."""
+    return isinstance(function, FunctionType) and function in WITHOUT_SOURCE
 
 
 def definition_of(function: FunctionType) -> Definition | None:

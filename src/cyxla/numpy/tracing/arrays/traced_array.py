@@ -435,7 +435,8 @@ class TracedArray:
         self._raise_no_value("be searched by `in`", "use np.any(x == value)")
 
     def __copy__(self) -> Any:
-        return self if self.weak is not None or self.rank0 is not Rank0.ARRAY else self.copy()
+        is_number = self.ndim == 0 and (self.weak is not None or self.rank0 is not Rank0.ARRAY)
+        return self if is_number else self.copy()
 
     def __deepcopy__(self, memo: Any) -> Any:
         return self.__copy__()

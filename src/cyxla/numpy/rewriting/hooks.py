@@ -235,13 +235,22 @@ class Hooks:
         return truth(_np.logical_not(truth(value))) if is_traced(value) else not value
 
     @staticmethod
-    def is_bool(value: Any, wanted: bool) -> Any:
-        """Return ``value is wanted``: a bool of Python may be one that is traced, those of NumPy are others."""
-        if not is_traced(value):
-            return value is wanted
-        if class_of(value) is not bool:
+    def is_(first: Any, second: Any) -> Any:
+        """Return ``first is second``: of bools, there is one object for each value.
+
+        Raises
+        ------
+        TraceError
+            Two traced numbers may be one object.
+        """
+        if first is second or not (is_traced(first) or is_traced(second)):
+            return first is second
+        kind = class_of(first)
+        if kind is not class_of(second) or not issubclass(kind, (int, float, complex, np.generic)):
             return False
-        return value if wanted else Hooks.not_(value)
+        if not issubclass(kind, (bool, np.bool)):
+            raise TraceError("whether two numbers are one object is not known while tracing", hint="compare with ==")
+        return truth(_np.equal(first, second))
 
     @staticmethod
     def matched(value: Any) -> Any:

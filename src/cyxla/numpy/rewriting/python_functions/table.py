@@ -92,13 +92,16 @@ def _float(*args: Any) -> Any:
 def _complex(*args: Any) -> Any:
     if not any(map(_is_number, args)):
         return complex(*args)
-    real, imaginary = (*args, 0)[:2]
-    parts = [value_of(python_number(as_traced(part), float)) for part in (real, imaginary)]
-    is_complex = [as_traced(part).dtype.kind == "c" for part in (real, imaginary)]
-    if not any(is_complex):
-        return traced(xla.complex_(*parts), complex)
-    total: Any = python_number(as_traced(real), complex)
-    return total if len(args) == 1 else total + _np.multiply(python_number(as_traced(imaginary), complex), 1j)
+    first, second = map(as_traced, (*args, 0)[:2])
+    if len(args) == 1 and first.dtype.kind == "c":
+        return python_number(first, complex)
+    real: Any = _real(_np.real(first))
+    imaginary: Any = _real(_np.real(second))
+    if second.dtype.kind == "c":
+        real = real - _real(_np.imag(second))
+    if first.dtype.kind == "c":
+        imaginary = imaginary + _real(_np.imag(first))
+    return traced(xla.complex_(value_of(real), value_of(imaginary)), complex)
 
 
 def _bool(*args: Any) -> Any:

@@ -5,6 +5,8 @@ import math
 import warnings
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import getitem as get_item
+from operator import setitem as set_item
 
 import numpy as np
 import pytest
@@ -67,6 +69,23 @@ def _by_class(point):
             return x * y
         case Point():
             return -point.y
+
+
+def _error_of(function, *args):
+    try:
+        return function(*args)
+    except (TypeError, IndexError) as error:
+        return type(error).__name__, str(error)
+
+
+def _halved_until_small(v):
+    for _ in range(3):
+        half = v / 2
+        try:
+            v[:] = half
+        except TypeError:
+            v = half
+    return v
 
 
 # function and arguments; the function is compiled
@@ -132,6 +151,17 @@ COMPILED = {
     "is, of NumPy's bools": (lambda x: ((x[0] > 0) is np.True_, x.any() is (x[1] > 0), x.all() is True), X),
     "is, of numbers of two classes": (lambda n, x: (n is x, n is x[0], x[0] is X, x is n, x[:1] is x[0]), 1, X),
     "is, of names of one number": (lambda n, x: [v is n for v in (n, x, 2.5)], 2, 2.5),
+    "items of a number": (lambda x: [_error_of(get_item, x, key) for key in (0, slice(None), None, ..., ())], 2.5),
+    "items of a bool": (lambda x: [_error_of(get_item, x, key) for key in (0, None, ...)], True),
+    "assignment to items of a number": (
+        lambda x, n: [_error_of(set_item, v, key, 1) for v in (x, n, x * 2) for key in (0, slice(None), ())],
+        2.5, 3,
+    ),
+    "assignment to items of an element": (
+        lambda x: [_error_of(set_item, v, key, 1) for v in (x[0], x.sum()) for key in (0, slice(None), ...)], X,
+    ),
+    "assignment to a number that is caught": (_halved_until_small, 5.0),
+    "assignment to an array in place": (lambda x: _halved_until_small(x * 1.0), X),
     "unequal text": (lambda n: (n == "a", n != "a"), 2), "negative power": (lambda n: (n**-1, n**-2), 4),
     "power": (lambda x: (x**0.5, x**2, x**-1, 2.0**x), 2.0),
     "round": (lambda x: [round(x * k, 2) for k in range(1, 6)], 2.675),

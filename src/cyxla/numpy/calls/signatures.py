@@ -10,7 +10,7 @@ from weakref import ref
 import numpy as np
 
 from cyxla._native.dispatch import Node, Receiver
-from cyxla.errors import InvalidArgumentError, TraceError
+from cyxla.errors import InvalidArgumentError, TraceError, UnimplementedError
 from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, Adapter, adapter_of, require_unchanging
 from cyxla.numpy.calls.argument_binding import Binding
 from cyxla.numpy.calls.argument_changes import ArgumentContainers
@@ -18,6 +18,7 @@ from cyxla.numpy.calls.lowering import MOST_STATIC, Spec
 from cyxla.numpy.calls.number_lists import NumberLists, class_of_numbers
 from cyxla.numpy.calls.receivers import is_object_of
 from cyxla.numpy.calls.specs import array_of, array_spec, is_pair, spec
+from cyxla.numpy.state.outside import is_unreadable
 from cyxla.numpy.tracing import containers
 from cyxla.numpy.tracing.containers import LEAF, Tree
 from cyxla.numpy.tracing.results.zero_dim import Rank0
@@ -333,6 +334,9 @@ class _Reader:
         return LEAF
 
     def _receiver(self, value: Receiver, name: str) -> Tree:
+        if is_unreadable(value.value):
+            kind = type(value.value).__name__
+            raise UnimplementedError(f"{name} is a {kind}, whose contents may change", hint="keep them in an attribute")
         try:
             receiver: Any = _WeakReceiver(value.value)
         except TypeError:

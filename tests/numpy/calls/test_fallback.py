@@ -384,3 +384,45 @@ def test_warnings_that_are_errors_are_raised():
         warnings.simplefilter("error")
         with pytest.raises(RecompileWarning, match="argument x changes"):
             call_with_many_sizes()
+
+
+def _element_or_zero(x, rng):
+    values = x + rng.random(2)
+    try:
+        return values, values[int(x[0])]
+    except IndexError:
+        return values, 0.0
+
+
+#: Functions of an array and generators that NumPy runs: it draws what it would without compilation.
+GENERATORS = {
+    "refused": lambda x, rng: (rng.random(3), _to_list(x)),
+    "refused after a trace for numbers": lambda n, rng: (np.zeros(n), _to_list(rng.random(n))),
+    "a run that fails": _element_or_zero,
+    "two generators": lambda x, a, b: (a.random(3), b.random(2), _to_list(x)),
+    "writes to a read-only array": lambda x, rng: x.__setitem__(0, rng.random()),
+}
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_generators_of_plain_functions(name):
+    function = GENERATORS[name]
+    f = cyxla.jit(function)
+    x = 3 if "numbers" in name else np.full(2, 7.0)
+    if "read-only" in name:
+        x.flags.writeable = False
+    for _ in range(3):
+        plain, jitted = (_outcome_with_generators(g, x, 2 if name == "two generators" else 1) for g in (function, f))
+        assert jitted == plain
+
+
+def _outcome_with_generators(function, x, count):
+    """Return the result or the error of a function, and the next number of each generator."""
+    generators = [np.random.default_rng(seed) for seed in range(count)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FallbackWarning)
+        try:
+            result = repr(function(x, *generators))
+        except ValueError as error:
+            result = str(error)
+    return result, [g.random() for g in generators]

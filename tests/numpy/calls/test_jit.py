@@ -1,6 +1,7 @@
 """`cyxla.jit`: arguments, signatures, and results."""
 
 import asyncio
+import collections
 import copy
 import dataclasses
 import enum
@@ -203,6 +204,63 @@ def test_arrays_of_subclasses(name):
         for one, other in zip(*[v if isinstance(v, tuple) else (v,) for v in (got, want)], strict=True):
             assert type(one) is type(other)
             np.testing.assert_array_equal(one, other)
+
+
+class _Sorted(np.ndarray):
+    def write(self, x):
+        super().sort()
+        return x * 2
+
+
+class _Put:
+    def write(self, x):
+        self.append(x)
+        return self[0] * x
+
+
+class _List(list):
+    def write(self, x):
+        super().append(x)
+        return self[0] * x
+
+
+class _Deque(_Put, collections.deque):
+    """Deque with a method of its own."""
+
+
+class _UserList(_Put, collections.UserList):
+    """List of the standard library, written in Python."""
+
+
+class _Bytes(_Put, bytearray):
+    """Bytes with a method of its own."""
+
+
+class _Generator(np.random.Generator):
+    def write(self, x):
+        return self.random() * x
+
+
+#: Objects, made anew for each call, whose contents methods change by calls of C.
+RECEIVERS = {
+    "array": lambda: np.array([3, 1, 2]).view(_Sorted), "list": lambda: _List([2, 1]), "deque": lambda: _Deque([2, 1]),
+    "UserList": lambda: _UserList([2, 1]), "bytes": lambda: _Bytes(b"ab"),
+    "generator": lambda: _Generator(np.random.PCG64(3)),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::cyxla.errors.FallbackWarning")
+@pytest.mark.parametrize("name", RECEIVERS)
+def test_methods_of_objects_whose_contents_change(name, monkeypatch):
+    """NumPy runs them: a program would see and change what they held while it was traced."""
+    kind = type(RECEIVERS[name]())
+    plain = kind.write
+    monkeypatch.setattr(kind, "write", jit(plain, fallback="numpy"), raising=False)
+    kept, kept_plain = RECEIVERS[name](), RECEIVERS[name]()
+    for x in (4, 5, 6):
+        for one, other in ((RECEIVERS[name](), RECEIVERS[name]()), (kept, kept_plain)):
+            assert one.write(x) == plain(other, x)
+            assert name == "generator" or list(one) == list(other)
 
 
 def test_array_like_arguments():

@@ -184,6 +184,17 @@ def append_element(xs):
     xs.append(sum(xs))
 
 
+def append_by_class(xs):
+    list.append(xs, 1.0)
+    return list.index(xs, 1.0) + list.__len__(xs)
+
+
+def write_by_class(xs):
+    list.__setitem__(xs, 1, 2.5)
+    list.extend(xs, list.__getitem__(xs, slice(2)))
+    return list.pop(xs)
+
+
 def sort_in_place(xs):
     xs.reverse()
     xs[0] += 1
@@ -203,7 +214,8 @@ def return_copy(xs):
 
 
 @pytest.mark.parametrize("function", [
-    write_element, append_element, sort_in_place, double_in_loop, return_it, return_copy,
+    write_element, append_element, append_by_class, write_by_class, sort_in_place, double_in_loop, return_it,
+    return_copy,
 ], ids=lambda f: f.__name__)  # fmt: skip
 def test_changed_and_returned_lists(function, recwarn):
     jitted = cyxla.jit(function)

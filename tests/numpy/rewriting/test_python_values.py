@@ -5,6 +5,8 @@ import math
 import warnings
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import getitem as get_item
+from operator import setitem as set_item
 
 import numpy as np
 import pytest
@@ -69,6 +71,23 @@ def _by_class(point):
             return -point.y
 
 
+def _error_of(function, *args):
+    try:
+        return function(*args)
+    except (TypeError, IndexError) as error:
+        return type(error).__name__, str(error)
+
+
+def _halved_until_small(v):
+    for _ in range(3):
+        half = v / 2
+        try:
+            v[:] = half
+        except TypeError:
+            v = half
+    return v
+
+
 # function and arguments; the function is compiled
 COMPILED = {
     "type of a float": (lambda x: type(x).__name__, 2.0), "type of an int": (lambda x: type(x) is int, 3),
@@ -98,6 +117,11 @@ COMPILED = {
     "scalar class of a dtype": (lambda x: x.dtype.type(x[0] + 1), X),
     "conjugate": (lambda z: (z.conjugate(), z.real, z.imag, z.real + abs(z)), 1 + 2j),
     "complex": (lambda x: (complex(x[0], x[1]), complex(x[0]), complex(2, x[1]) * 1j), X),
+    "complex of complex numbers": (
+        lambda z, n: (complex(z, n), complex(n, z), complex(z, z), complex(z), complex(-z, -0.0), complex(z, 2.5)),
+        1 - 2j, 3,
+    ),
+    "complex of NumPy's": (lambda z: (complex(z[0], z[1]), complex(2, z[0]), complex(z[0])), X - 1j),
     "item": (lambda x: (x[0].item() * 2, x.sum().item(), x.item(1), x[:1].item()), X),
     "item of a bool": (lambda x: ((x > 0)[0].item(), (x > 0).all().item()), X),
     "tolist": (lambda x: (x.tolist(), x[0].tolist(), x.reshape(3, 1).tolist(), [v * 2 for v in x.tolist()]), X),
@@ -111,6 +135,7 @@ COMPILED = {
     "parts of a number": (
         lambda n, x: (n.real, n.imag, type(n.imag) is int, type(x.real) is float, type(x.imag) is float), 3, 2.5,
     ),
+    "parts of a bool by NumPy": (lambda a: (np.real(a), np.imag(a), np.real(a) + np.real(a)), True),
     "parts of a bool": (lambda a: (a.real, a.imag, a.conjugate(), type(a.real) is int, type(a.imag) is int), True),
     "is True": (
         lambda a, b: (a is True, a is not True, False is b, True is a is not False, type(a is True) is bool,
@@ -118,6 +143,25 @@ COMPILED = {
     ),
     "is True without branches": (lambda x, a: x * (a is True), X, True),
     "is True for others": (lambda n, x: (n is True, (n > 1) is True, x[0] is False, (x > 1)[0] is True), 1, X),
+    "is, of bools": (
+        lambda a, b, n: (a is b, a is not b, a is bool(n), a is n, (n > 0) is a is not b, 2.0 if a is b else 3.0),
+        True, False, 1,
+    ),
+    "is, of equal bools": (lambda a, b: [int(a is b), (not a) is b, (a and not b) is b], False, False),
+    "is, of NumPy's bools": (lambda x: ((x[0] > 0) is np.True_, x.any() is (x[1] > 0), x.all() is True), X),
+    "is, of numbers of two classes": (lambda n, x: (n is x, n is x[0], x[0] is X, x is n, x[:1] is x[0]), 1, X),
+    "is, of names of one number": (lambda n, x: [v is n for v in (n, x, 2.5)], 2, 2.5),
+    "items of a number": (lambda x: [_error_of(get_item, x, key) for key in (0, slice(None), None, ..., ())], 2.5),
+    "items of a bool": (lambda x: [_error_of(get_item, x, key) for key in (0, None, ...)], True),
+    "assignment to items of a number": (
+        lambda x, n: [_error_of(set_item, v, key, 1) for v in (x, n, x * 2) for key in (0, slice(None), ())],
+        2.5, 3,
+    ),
+    "assignment to items of an element": (
+        lambda x: [_error_of(set_item, v, key, 1) for v in (x[0], x.sum()) for key in (0, slice(None), ...)], X,
+    ),
+    "assignment to a number that is caught": (_halved_until_small, 5.0),
+    "assignment to an array in place": (lambda x: _halved_until_small(x * 1.0), X),
     "unequal text": (lambda n: (n == "a", n != "a"), 2), "negative power": (lambda n: (n**-1, n**-2), 4),
     "power": (lambda x: (x**0.5, x**2, x**-1, 2.0**x), 2.0),
     "round": (lambda x: [round(x * k, 2) for k in range(1, 6)], 2.675),

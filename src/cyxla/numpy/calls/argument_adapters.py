@@ -35,7 +35,9 @@ class Adapter:
     dtype : dtype
         Element type of the array.
     array_of : callable
-        Function from an argument to the array; called once per run.
+        Function from an argument to the array; called once per run of a program.
+    undo_of : callable
+        Function from an argument to the one that takes back what `array_of` will change in it.
     from_traced : callable
         Function from the traced array to the argument of the traced function.
     """
@@ -43,6 +45,7 @@ class Adapter:
     shape: tuple[int, ...]
     dtype: Dtype
     array_of: Callable[[Any], np.ndarray[Any, Any]]
+    undo_of: Callable[[Any], Callable[[], None]]
     from_traced: Callable[[Any], Any]
 
 
@@ -51,13 +54,17 @@ def _next_key(generator: Any) -> np.ndarray[Any, Any]:
     return key
 
 
+def _restore_of(generator: Any) -> Callable[[], None]:
+    return partial(setattr, generator.bit_generator, "state", generator.bit_generator.state)
+
+
 def _generator(key: Any) -> Any:
     from cyxla.numpy.random.traced_generator import generator
 
     return generator(key)
 
 
-_GENERATOR = Adapter((2,), np.dtype(np.uint64), _next_key, _generator)
+_GENERATOR = Adapter((2,), np.dtype(np.uint64), _next_key, _restore_of, _generator)
 
 
 def adapter_of(value: Any) -> Adapter | None:

@@ -225,10 +225,13 @@ class Jitted(Dispatcher, Generic[P, R]):
         leaves = [*call.leaves, *(outside or ())]
         if entry.writes and not entry.check_writes(leaves):
             return self.call_plainly(entry, args, kwnames)
+        undo = call.adapt(leaves)
         try:
             out = None if binding.out is None else args[binding.out]
             return self.run_with_passed(entry, leaves, out, args, kwnames) if entry.takes_passed else entry(leaves, out)
         except CaughtError as failure:
+            for take_back in undo:
+                take_back()
             return self.call_after_failure(failure.error, args, kwnames)
 
     def run_with_passed(
@@ -269,7 +272,9 @@ class Jitted(Dispatcher, Generic[P, R]):
             return None
         if isinstance(compiled, Entry) and compiled.lowered.writes_last:
             call = self._forms.read(binding, args)
-            return partial(run_on_copy, compiled, [*call.leaves, *(compiled.guards.fetch(args) or ())])
+            inputs = [*call.leaves, *(compiled.guards.fetch(args) or ())]
+            call.adapt(inputs)
+            return partial(run_on_copy, compiled, inputs)
         return self._same_arrays.bind(self, args, kwnames)
 
     def call_after_failure(self, error: Exception, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:

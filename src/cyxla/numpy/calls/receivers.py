@@ -17,8 +17,8 @@ from cyxla.numpy.tracing.trace import user_line
 
 
 def receiver_of(instance: Any) -> Any:
-    """Return `self` of a method: a container as it is, other objects by identity."""
-    if isinstance(instance, type) or is_dataclass(instance) or isinstance(instance, (tuple, list, dict)):
+    """Return `self` of a method: a container or an array as it is, other objects by identity."""
+    if isinstance(instance, type) or is_dataclass(instance) or isinstance(instance, (tuple, list, dict, np.ndarray)):
         return instance
     return Receiver(instance)
 

@@ -10,14 +10,15 @@ from weakref import ref
 import numpy as np
 
 from cyxla._native.dispatch import Node, Receiver
-from cyxla.errors import InvalidArgumentError, TraceError
-from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, adapter_of, require_unchanging
+from cyxla.errors import InvalidArgumentError, TraceError, UnimplementedError
+from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, Adapter, adapter_of, require_unchanging
 from cyxla.numpy.calls.argument_binding import Binding
 from cyxla.numpy.calls.argument_changes import ArgumentContainers
 from cyxla.numpy.calls.lowering import MOST_STATIC, Spec
 from cyxla.numpy.calls.number_lists import NumberLists, class_of_numbers
 from cyxla.numpy.calls.receivers import is_object_of
 from cyxla.numpy.calls.specs import array_of, array_spec, is_pair, spec
+from cyxla.numpy.state.outside import is_unreadable
 from cyxla.numpy.tracing import containers
 from cyxla.numpy.tracing.containers import LEAF, Tree
 from cyxla.numpy.tracing.results.zero_dim import Rank0
@@ -63,7 +64,7 @@ class Call:
     binding : Binding
         Binding of the values passed.
     leaves : list
-        Values of the program's inputs.
+        Values of the program's inputs; those with an adapter are converted for each run, see `adapt`.
     specs : list
         `Spec` for each input and `Static` for each static value, in the order of the function's arguments.
     names : list of str
@@ -125,9 +126,26 @@ class Call:
             nodes = [_node_of_class(n) if n[0] is Node.RECEIVER else n for n in nodes]
         return nodes if with_lists else [(*n[:2], -1, *n[3:]) if n[0] is Node.NUMBERS else n for n in nodes]
 
+    @property
+    def adapters(self) -> dict[int, Adapter]:
+        """Adapter of each input that has one."""
+        if self.fast_path:
+            return {}
+        inputs = enumerate(s for s in self.specs if isinstance(s, Spec))
+        return {k: s.adapter for k, s in inputs if s.adapter is not None}
+
+    def adapt(self, values: list[Any]) -> list[Callable[[], None]]:
+        """Convert inputs for a run, in place, and return functions that take back what this changes in arguments."""
+        undo = []
+        for k, adapter in self.adapters.items():
+            undo.append(adapter.undo_of(values[k]))
+            values[k] = adapter.array_of(values[k])
+        return undo
+
     def without_arrays(self) -> Call:
         """Return the call without its arrays, which it would keep alive."""
-        leaves = [None if isinstance(leaf, np.ndarray) else leaf for leaf in self.leaves]
+        adapted = self.adapters
+        leaves = [None if isinstance(v, np.ndarray) or k in adapted else v for k, v in enumerate(self.leaves)]
         return replace(self, leaves=leaves, passed=tuple(map(_without_object, self.passed)))
 
     def with_objects(self) -> Call:
@@ -316,6 +334,9 @@ class _Reader:
         return LEAF
 
     def _receiver(self, value: Receiver, name: str) -> Tree:
+        if is_unreadable(value.value):
+            kind = type(value.value).__name__
+            raise UnimplementedError(f"{name} is a {kind}, whose contents may change", hint="keep them in an attribute")
         try:
             receiver: Any = _WeakReceiver(value.value)
         except TypeError:
@@ -372,8 +393,7 @@ class _Reader:
         if adapter is None:
             self._leaf(array_of(value, name), name)
         else:
-            array = None if self.specs else adapter.array_of(value)
-            self._add_input(array, Spec(adapter.shape, adapter.dtype, adapter), name)
+            self._add_input(value, Spec(adapter.shape, adapter.dtype, adapter), name)
 
     def _add_input(self, value: Any, spec_: Spec, name: str) -> None:
         self.call.leaves.append(value)

@@ -18,6 +18,7 @@ from cyxla.numpy.tracing.registry import ALTERNATIVES, implements
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.promotion import result_type
 from cyxla.numpy.tracing.results.result_layout import set_order
+from cyxla.numpy.tracing.user_program.classes import class_of
 from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN
 from cyxla.numpy.ufuncs.apply import call, to_outputs
 from cyxla.xla.hlo.builder import XlaOp
@@ -147,10 +148,15 @@ def _replace_non_finite(array: Array, nan: Any, posinf: Any, neginf: Any) -> Arr
 # -- parts of complex numbers
 
 
+def _integer_for_bool(value: TracedArray) -> TracedArray:
+    """Return an array, or the integer that a bool of Python has as its parts."""
+    return traced(convert(value_of(value), np.dtype(np.int64)), int) if class_of(value) is bool else value
+
+
 @implements(np.real)
 def real(val: Any) -> Any:
     """Return a view of the real parts; a real array itself."""
-    array = as_traced(val)
+    array = _integer_for_bool(as_traced(val))
     if array.dtype.kind != "c":
         return array
     return array.make_view(xla.real, lambda base, new: xla.complex_(new, xla.imag(base)), array.memory.real)
@@ -159,7 +165,7 @@ def real(val: Any) -> Any:
 @implements(np.imag)
 def imag(val: Any) -> Any:
     """Return a view of the imaginary parts; read-only zeros for real arrays."""
-    array = as_traced(val)
+    array = _integer_for_bool(as_traced(val))
     if array.dtype.kind != "c":
         return array.make_view(values.zeros_like, None, None)
     return array.make_view(xla.imag, lambda base, new: xla.complex_(xla.real(base), new), array.memory.imag)

@@ -41,6 +41,8 @@ def get(array: TracedArray, key: Any, mode: str | None = None) -> Any:
     TracedArray or MaskedElements
         The latter for a traced mask.
     """
+    if is_number(array) and not issubclass(class_of(array), np.generic):
+        raise _error_of_number(class_of(array))
     try:
         selection = parse(key, array.shape, mode)
     except OutOfRangeError as error:
@@ -69,6 +71,10 @@ def make_plan(selection: Selection, array: TracedArray) -> Plan:
 
 def assign(array: TracedArray, key: Any, value: Any) -> None:
     """Assign ``array[key] = value``; the value is converted and broadcast."""
+    if is_number(array):
+        kind = class_of(array)
+        name = f"numpy.{kind.__name__}" if issubclass(kind, np.generic) else kind.__name__
+        raise TypeError(f"'{name}' object does not support item assignment")
     array.overwrite(_emit_assign(array, key, value))
 
 

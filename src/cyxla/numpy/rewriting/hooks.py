@@ -236,16 +236,7 @@ class Hooks:
         return truth(_np.logical_not(truth(value))) if is_traced(value) else not value
 
     @staticmethod
-    def is_bool(value: Any, wanted: bool) -> Any:
-        """Return ``value is wanted``: a bool of Python may be one that is traced, those of NumPy are others."""
-        if not is_traced(value):
-            return value is wanted
-        if class_of(value) is not bool:
-            return False
-        return value if wanted else Hooks.not_(value)
-
-    @staticmethod
-    def is_same(one: Any, other: Any) -> Any:
+    def is_(one: Any, other: Any) -> Any:
         """Return ``one is other``; see `identity.is_same`."""
         return identity.is_same(one, other)
 

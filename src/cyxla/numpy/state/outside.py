@@ -267,7 +267,7 @@ class OutsideValues:
                 f"{path.text} is a method of a {type(bound).__name__} from outside, whose contents may change",
                 where=user_line(), hint="pass the object as an argument, and call its method in the function",
             )  # fmt: skip
-        if _is_unreadable(value):
+        if is_unreadable(value):
             raise TraceError(
                 f"{path.text} is a {kind.__name__} from outside, whose contents may change",
                 where=user_line(),
@@ -456,10 +456,11 @@ def _is_fixed(value: Any) -> bool:
     return isinstance(value, (np.ndarray, types.ModuleType, *_FIXED))
 
 
-def _is_unreadable(value: Any) -> bool:
+def is_unreadable(value: Any) -> bool:
     """Return True for an object whose contents change by calls that nothing records: a set, an iterator, a Counter."""
     kind = type(value)
-    if isinstance(value, (*_UNREADABLE, array)) or kind.__module__ == "collections":
+    is_of_collections = any(base.__module__ == "collections" for base in kind.__mro__)
+    if isinstance(value, (*_UNREADABLE, array)) or is_of_collections:
         return True
     if isinstance(value, (list, dict)):
         return kind not in (list, dict)

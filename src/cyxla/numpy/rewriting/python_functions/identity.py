@@ -4,28 +4,47 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from cyxla.errors import TraceError
+from cyxla.numpy.rewriting.python_functions.choices import truth
 from cyxla.numpy.tracing.arrays.number_table import TableRow
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced
 from cyxla.numpy.tracing.containers import kind_of
 from cyxla.numpy.tracing.copies import is_copy
 from cyxla.numpy.tracing.trace import current, require_current, user_line
+from cyxla.numpy.tracing.user_program.classes import class_of
+
+_np: Any = np  # its functions dispatch to this package
 
 
 def is_same(one: Any, other: Any) -> Any:
-    """Return ``one is other``, which is traced for rows of a list of lists.
+    """Return ``one is other``, which is traced for bools, and for rows of a list of lists.
 
     Raises
     ------
     TraceError
-        They may be the same object or not, since one of them is a copy.
+        They may be the same object or not: they are traced numbers, or one of them is a copy.
     """
     if one is other or current() is None:
         return one is other
     if isinstance(one, TableRow) and isinstance(other, TableRow):
         return one.table is other.table and one.number == other.number
-    if not _may_be_same(one, other):
-        return False
+    if _may_be_same(one, other):
+        return _are_same_containers(one, other)
+    return (is_traced(one) or is_traced(other)) and _are_same_numbers(one, other)
+
+
+def _may_be_same(one: Any, other: Any) -> bool:
+    """Return True for two arrays, or two containers of one kind."""
+    if isinstance(one, TracedArray):
+        return isinstance(other, TracedArray) and bool(one.ndim and other.ndim)
+    kind = kind_of(one)
+    return kind is not None and kind_of(other) == kind
+
+
+def _are_same_containers(one: Any, other: Any) -> bool:
+    """Return False for different arrays or containers, unless one of them is a copy."""
     require_current().program.compares_objects = True
     if is_copy(one) or is_copy(other):
         name = "array" if isinstance(one, TracedArray) else type(one).__name__
@@ -36,9 +55,11 @@ def is_same(one: Any, other: Any) -> Any:
     return False
 
 
-def _may_be_same(one: Any, other: Any) -> bool:
-    """Return True for two arrays, or two containers of one kind."""
-    if isinstance(one, TracedArray):
-        return isinstance(other, TracedArray) and bool(one.ndim and other.ndim)
-    kind = kind_of(one)
-    return kind is not None and kind_of(other) == kind
+def _are_same_numbers(one: Any, other: Any) -> Any:
+    """Compare numbers of which one is traced: of bools, there is one object for each value."""
+    kind = class_of(one)
+    if kind is not class_of(other) or not issubclass(kind, (int, float, complex, np.generic)):
+        return False
+    if not issubclass(kind, (bool, np.bool)):
+        raise TraceError("whether two numbers are one object is not known while tracing", hint="compare with ==")
+    return truth(_np.equal(one, other))

@@ -8,7 +8,7 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from cyxla.numpy.rewriting.python_functions.choices import condition, truth
 from cyxla.numpy.rewriting.python_functions.decimals import rounded_decimal, rounded_integer
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, traced, value_of
+from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray, as_traced, is_traced, traced, value_of
 from cyxla.numpy.tracing.containers import complete_lists
 from cyxla.numpy.tracing.function_calls import call_function
 from cyxla.numpy.tracing.results.conversion import convert
@@ -92,13 +92,16 @@ def _float(*args: Any) -> Any:
 def _complex(*args: Any) -> Any:
     if not any(map(_is_number, args)):
         return complex(*args)
-    real, imaginary = (*args, 0)[:2]
-    parts = [value_of(python_number(as_traced(part), float)) for part in (real, imaginary)]
-    is_complex = [as_traced(part).dtype.kind == "c" for part in (real, imaginary)]
-    if not any(is_complex):
-        return traced(xla.complex_(*parts), complex)
-    total: Any = python_number(as_traced(real), complex)
-    return total if len(args) == 1 else total + _np.multiply(python_number(as_traced(imaginary), complex), 1j)
+    first, second = map(as_traced, (*args, 0)[:2])
+    if len(args) == 1 and first.dtype.kind == "c":
+        return python_number(first, complex)
+    real: Any = _real(_np.real(first))
+    imaginary: Any = _real(_np.real(second))
+    if second.dtype.kind == "c":
+        real = real - _real(_np.imag(second))
+    if first.dtype.kind == "c":
+        imaginary = imaginary + _real(_np.imag(first))
+    return traced(xla.complex_(value_of(real), value_of(imaginary)), complex)
 
 
 def _bool(*args: Any) -> Any:
@@ -239,6 +242,16 @@ def _on_memory(function: Callable[..., Any]) -> Callable[..., Any]:
     return substitute
 
 
+def _of_list(method: Any) -> Callable[..., Any]:
+    """Return a method of `list`, called as ``list.append(values, x)``, for what stands for a list in the program."""
+
+    def substitute(values: Any, /, *args: Any, **kwargs: Any) -> Any:
+        bound = getattr(values, method.__name__) if isinstance(values, LazyList) else partial(method, values)
+        return bound(*args, **kwargs)
+
+    return substitute
+
+
 def _as_strided(x: Any, *args: Any, **kwargs: Any) -> Any:
     """Return a view with other sizes and strides of an array, also of one of the program."""
     is_of_program = isinstance(x, (TracedArray, SizedArray))
@@ -250,8 +263,11 @@ _OF_MEMORY = (
     operator.concat, operator.iconcat, array.array,
 )  # fmt: skip
 
+_METHODS_OF_LISTS = {name for name in vars(list) if callable(getattr(list, name))} - set(vars(object))
+
 SUBSTITUTES: dict[Callable[..., Any], Callable[..., Any]] = {
     **{function: _on_memory(function) for function in _OF_MEMORY},
+    **{method: _of_list(method) for name, method in vars(list).items() if name in _METHODS_OF_LISTS},
     range: _range, int: _int, float: _float, complex: _complex, bool: _bool, len: _len,
     round: _round, math.isclose: _isclose, math.modf: _modf,
     as_strided: _as_strided, enumerate: enumerated, zip: zipped, reversed: backwards, itertools.product: combinations,

@@ -349,18 +349,10 @@ class ExpressionTransformer(ast.NodeTransformer):
         hook = _MEMBERSHIP.get(type(op))
         if hook is not None:
             return cast(ast.expr, build.located_expr(build.hook(hook, left, right), node))
-        for value, other in ((left, right), (right, left)):
-            if isinstance(op, _IDENTITY) and _is_bool(other):
-                is_it = build.hook("is_bool", value, other)
-                return cast(
-                    ast.expr, build.located_expr(is_it if isinstance(op, ast.Is) else build.hook("not_", is_it), node)
-                )
-        if isinstance(op, _IDENTITY) and not any(isinstance(side, ast.Constant) for side in (left, right)):
-            is_it = build.hook("is_same", left, right)
-            return cast(
-                ast.expr, build.located_expr(is_it if isinstance(op, ast.Is) else build.hook("not_", is_it), node)
-            )
-        return cast(ast.expr, ast.copy_location(ast.Compare(left, [op], [right]), node))
+        if not isinstance(op, _IDENTITY) or _is_never_traced(left) or _is_never_traced(right):
+            return cast(ast.expr, ast.copy_location(ast.Compare(left, [op], [right]), node))
+        is_it = build.hook("is_", left, right)
+        return cast(ast.expr, build.located_expr(is_it if isinstance(op, ast.Is) else build.hook("not_", is_it), node))
 
 
 def attribute_of(owner: ast.expr, attribute: str) -> ast.Attribute:
@@ -429,12 +421,8 @@ def _compared(node: ast.Compare) -> list[ast.expr]:
     return [node.left, *node.comparators]
 
 
-def _is_bool(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, bool)
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+def _is_never_traced(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and not isinstance(node.value, (bool, int, float, complex))
 
 
 def is_python_test(node: ast.expr) -> bool:
@@ -442,7 +430,9 @@ def is_python_test(node: ast.expr) -> bool:
     if isinstance(node, ast.Constant):
         return True
     if isinstance(node, ast.Compare):
-        return all(isinstance(op, _IDENTITY) for op in node.ops) and any(map(_is_none, _compared(node)))
+        compared = _compared(node)
+        are_constant = [any(map(_is_never_traced, compared[k : k + 2])) for k in range(len(node.ops))]
+        return all(isinstance(op, _IDENTITY) for op in node.ops) and all(are_constant)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return is_python_test(node.operand)
     if isinstance(node, ast.BoolOp):

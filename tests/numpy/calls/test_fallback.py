@@ -394,11 +394,19 @@ def _element_or_zero(x, rng):
         return values, 0.0
 
 
+def _checked_generator(n, rng):
+    sizes = [0] * n
+    if not isinstance(rng, np.random.Generator):
+        raise ValueError(f"{rng} is no generator")
+    return sizes, rng.random(2)
+
+
 #: Functions of an array and generators that NumPy runs: it draws what it would without compilation.
 GENERATORS = {
     "refused": lambda x, rng: (rng.random(3), _to_list(x)),
     "refused after a trace for numbers": lambda n, rng: (np.zeros(n), _to_list(rng.random(n))),
     "a run that fails": _element_or_zero,
+    "text of a generator after a trace for numbers": _checked_generator,
     "two generators": lambda x, a, b: (a.random(3), b.random(2), _to_list(x)),
     "writes to a read-only array": lambda x, rng: x.__setitem__(0, rng.random()),
 }

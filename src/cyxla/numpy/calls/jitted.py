@@ -55,6 +55,7 @@ from cyxla.numpy.calls.recompilation import (
     Specialisations,
     UnsupportedArgument,
     VainTraces,
+    message_of,
     warn_recompilation,
 )
 from cyxla.numpy.calls.shared_memory import SameArrays, run_on_copy
@@ -203,7 +204,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         else:
             return self._call_entry(call, entry, args, kwnames, hash)
         result = self._call_function(args, kwnames)
-        text = f"{type(failure).__name__} is raised while it is traced, but not when it runs: {failure}"
+        text = f"{type(failure).__name__} is raised while it is traced, but not when it runs: {message_of(failure)}"
         self._plain_entry(self._forms.read(binding, args), TraceError(text, where=user_line_of(failure)))
         return result
 
@@ -323,7 +324,7 @@ class Jitted(Dispatcher, Generic[P, R]):
             except Exception as error:
                 if call.number_lists and self._forms.adapt(call, error):
                     continue
-                if refusal is None or not isinstance(error, ValueError) or "read-only" not in str(error):
+                if refusal is None or not isinstance(error, ValueError) or "read-only" not in message_of(error):
                     raise
                 return call, self._plain_entry(call, refusal)
 

@@ -15,6 +15,7 @@ from cyxla.errors import OpError, RecompileWarning, TraceError
 from cyxla.numpy.calls.lowering import Spec
 from cyxla.numpy.calls.signatures import Call, Static
 from cyxla.numpy.tracing.trace import warn_user
+from cyxla.numpy.tracing.user_program.texts import TracedText
 
 WARN_AFTER: Final = 8  # number of compilations after which to warn
 MOST_SPECIALISATIONS: Final = 64
@@ -101,6 +102,12 @@ class Specialisations:
         self._seen.clear()
 
 
+def message_of(error: BaseException) -> str:
+    """Return the message of an error, in which placeholders stand for traced values."""
+    traced = [a for a in error.args if isinstance(a, TracedText)]
+    return str.__str__(traced[0]) if traced else str(error)
+
+
 class VainTraces:
     """Traces of a function that were given up: the processor time that they took, and their causes."""
 
@@ -117,7 +124,7 @@ class VainTraces:
             yield
         except Exception as error:
             self._seconds += thread_time() - started
-            self._last = error if isinstance(error, OpError) else TraceError(str(error))
+            self._last = error if isinstance(error, OpError) else TraceError(message_of(error))
             raise
 
     def add_refusal(self, error: OpError) -> None:

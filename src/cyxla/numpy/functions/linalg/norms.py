@@ -148,9 +148,9 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
     s = np.abs(eigvalsh(array)) if hermitian else svd(array, compute_uv=False)
     if tol is None:
         relative_tolerance = (
-            max(array.shape[-2:]) * np.finfo(s.dtype).eps if rtol is None else as_traced(rtol)[..., None]
+            max(array.shape[-2:]) * np.finfo(s.dtype).eps if rtol is None else np.expand_dims(as_traced(rtol), -1)
         )
         tol = np.max(s, axis=-1, keepdims=True, initial=0) * relative_tolerance
     else:
-        tol = as_traced(tol)[..., None]
+        tol = np.expand_dims(as_traced(tol), -1)
     return np.count_nonzero(s > tol, axis=-1)

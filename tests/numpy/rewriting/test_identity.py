@@ -150,3 +150,14 @@ def test_identity_of_objects_of_a_class():
     p, q = Point(1.0), Point(1.0)
     distance = cyxla.jit(Point.distance)
     assert [distance(*pair) for pair in ((p, q), (p, p), (q, p))] == [1.0, 0.0, 1.0]
+
+
+def test_programs_keep_no_values_of_their_trace():
+    @cyxla.jit
+    def carried(a):
+        for _ in range(100):
+            a = np.sin(a) + 1
+        return a
+
+    carried(X)
+    assert [entry.lowered.program.copies for entry in carried.programs.entries.values()] == [{}]

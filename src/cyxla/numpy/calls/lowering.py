@@ -383,6 +383,7 @@ def _lower(
         root = values[0] if is_array else xla.tuple_(trace.builder, [*values, *([] if failure is None else [failure])])
     trace.program.outside = None  # it keeps objects alive
     trace.program.created.clear()
+    trace.program.copies.clear()
     spectra = real_if_zero(arrays) if keep_order else ()
     module = trace.module(root)
     places = places_in(tree)

@@ -69,7 +69,7 @@ def emit_module(plan: Plan, buffers: Buffers, seed: int = 0, *, profile: bool = 
     meter = Meter(list(plan.steps()), len(functions)) if profile else None
     control = ControlWriter(buffers, lambda kernel: names[kernel.code], functions, seed, meter)
     entry = control.entry(plan)
-    tests = "".join(short_test_function(name, kernel, len(kernels)) for name, kernel in kernels.items())
+    tests = "".join(_short_test_function(name, kernel, len(kernels)) for name, kernel in kernels.items())
     calls = "\n".join([*([meter.definitions] if meter else []), tests, *control.helper_functions, entry])
     entry_size = len(calls) - control.table_size
     count = split_units.unit_count(entry_size + sum(map(split_units.code_size, names)))
@@ -77,7 +77,7 @@ def emit_module(plan: Plan, buffers: Buffers, seed: int = 0, *, profile: bool = 
     return Source(tuple(texts), tuple(kernels.items()), None if profile else recipe(plan, buffers))
 
 
-def short_test_function(name: str, kernel: Kernel, count: int) -> str:
+def _short_test_function(name: str, kernel: Kernel, count: int) -> str:
     """Return the function that tells if a call of a kernel, one of `count`, has too little work for several threads."""
     if not kernel.short:
         return ""

@@ -109,6 +109,11 @@ class ArgumentContainers:
             step = f".{key}" if get is getattr else f"[{key!r}]"
             self._add(part, text + step, Place(place.source, (*place.steps, (get, key))))
 
+    @property
+    def identities(self) -> set[int]:
+        """Identities of the containers."""
+        return {id(c.value) for c in self._copied}
+
     def changes(self) -> list[tuple[ArgumentChange, Any]]:
         """Return the changes that the function has made, with the new values."""
         return [change for copied in self._copied for change in _changes(copied)]

@@ -28,6 +28,7 @@ from cyxla.numpy.calls.argument_changes import (
 )
 from cyxla.numpy.calls.constant_results import constant_result
 from cyxla.numpy.calls.deferred_results import deferred_result
+from cyxla.numpy.rewriting.parts.aliases import require_no_aliases
 from cyxla.numpy.rewriting.parts.new_objects import with_parts
 from cyxla.numpy.rewriting.parts.python_state import traced_parts
 from cyxla.numpy.rewriting.parts.unbound import Unbound
@@ -384,6 +385,8 @@ def _lower(
     trace.program.outside = None  # it keeps objects alive
     trace.program.created.clear()
     trace.program.copies.clear()
+    trace.program.aliases.clear()
+    trace.program.arguments.clear()
     spectra = real_if_zero(arrays) if keep_order else ()
     module = trace.module(root)
     places = places_in(tree)
@@ -454,6 +457,8 @@ def _with_effects(
         from_outside = partial(_place_or_mark, outside)
     marking = Marking(containers, from_outside, program.created, () if outside is None else outside.defaults)
     values = [value for _, value in effects]
+    held = containers.identities.union(() if outside is None else map(id, outside.mirrors))
+    require_no_aliases(require_current(), [returned, *values], held)
     if outside is not None:
         returned = marking.result(returned, (0,) if effects else ())
     values = [marking.new_value(value, (1 + k,)) for k, value in enumerate(values)]

@@ -23,6 +23,7 @@ from cyxla.numpy.tracing import containers
 from cyxla.numpy.tracing.containers import LEAF, Tree
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.static_keys import read_only_copy, static_key
+from cyxla.numpy.tracing.trace import current
 from cyxla.numpy.tracing.user_program.needed_values import NeededValue
 from cyxla.records import dataclass
 
@@ -186,6 +187,8 @@ class Call:
         values = [tree.take(remaining) for tree in self.trees]
         named = [(a.name, a.source, v) for a, v in zip(self.binding.arguments, values, strict=True)]
         containers = ArgumentContainers(named)
+        if (trace := current()) is not None:
+            trace.program.arguments += values
         pairs = list(zip(self.binding.arguments, values, strict=True))
         keywords = {a.keyword: v for a, v in pairs if a.keyword and v is not np._NoValue}  # marks missing ones
         return function(*[v for a, v in pairs if not a.keyword], **keywords), containers

@@ -12,6 +12,13 @@ from cyxla.errors import InternalError, TraceError, UnimplementedError, UnknownE
 from cyxla.numpy.control.carry import agreed_kind, array_text
 from cyxla.numpy.control.lower_cond import emit_conditional
 from cyxla.numpy.rewriting.loops.unrolling import ITERATIONS_OF_A_BRANCH, count_iterations
+from cyxla.numpy.rewriting.parts.aliases import (
+    containers_in,
+    is_container,
+    note_alias,
+    note_copy_of,
+    pairs_with_key,
+)
 from cyxla.numpy.rewriting.parts.new_objects import SideOfBranch, first_kept
 from cyxla.numpy.rewriting.parts.parts import Leaves, Part
 from cyxla.numpy.rewriting.parts.python_state import (
@@ -128,6 +135,7 @@ class TracedBranch:
             array.overwrite(result)
         values = iter(results[:count])
         after = [j.take(values) for j in joined]
+        _share_containers(joined, after, failed)
         _relate(joined, after, failed)
         taken = iter(after[len(self._names) :])
         for o in objects:
@@ -158,6 +166,8 @@ class _Value:
         Parts of the value; None for a variable that is not bound.
     ops : list of XlaOp
         Values of its arrays.
+    is_outer : bool
+        True for a container or object from before the branch, and for a value all of whose arrays are.
     outer : list of list of TracedArray
         Arrays of enclosing functions of which each of its arrays is a view, or which it is; several if it may be any.
     is_unbound : XlaOp, optional
@@ -173,7 +183,8 @@ class _Value:
         arrays = [] if self.leaves is None else self.leaves.arrays
         self.is_unbound = unbound_flag(arrays, part.trace) if is_variable else None
         self.ops = [part.trace.capture(a.unchecked_op if is_variable else a.op) for a in arrays]
-        self.is_outer = all(r.owner is not part.trace for a in arrays for r in (a, a.root))
+        is_kept = side is not None and side.was_there(value)
+        self.is_outer = is_kept or all(r.owner is not part.trace for a in arrays for r in (a, a.root))
         self.outer = [[r for r in possible_roots(a) if r.owner is not part.trace and _is_shared(r)] for a in arrays]
 
     def inner_roots(self, k: int) -> list[TracedArray]:
@@ -306,6 +317,10 @@ class _Joined:
         if found is not None:
             raise _choice(found, self.name)
 
+    def values_of(self, failed: int | None) -> list[Any]:
+        """Return the values after the sides, but for one that has failed."""
+        return [v.value for k, v in enumerate(self._values) if k != failed]
+
     @property
     def is_same(self) -> bool:
         """True if both sides leave the variable as it was."""
@@ -357,6 +372,24 @@ def _choice(kind: str, name: str) -> TraceError:
         f"a branch on a traced condition chooses which {kind} {name} is", where=user_line(),
         hint="make a copy of it on both sides, or use an array",
     )  # fmt: skip
+
+
+def _share_containers(joined: Sequence[_Joined], after: list[Any], failed: int | None) -> None:
+    """Let values be one list, dict or dataclass if they are on all sides, and note which containers may be one."""
+    sides = list(zip(*[j.values_of(failed) for j in joined], strict=True))
+    known: dict[tuple[int, ...], int] = {}
+    for n, j in enumerate(joined):
+        if is_container(after[n]) and not j.is_same:
+            after[n] = after[known.setdefault(tuple(map(id, j.values_of(failed))), n)]
+    made = {p: c for p, c in containers_in(after) if not any(c is v for j in joined for v in j.values_of(failed))}
+    for side in sides:
+        found = {p: c for p, c in containers_in(side) if p in made}
+        for p, q in pairs_with_key({p: [id(c)] for p, c in found.items()}):
+            if made[p] is not made[q]:
+                note_alias([made[p], made[q]], joined[p[0]].name)
+    for n, j in enumerate(joined):
+        if not j.is_same:
+            note_copy_of(after[n], j.values_of(failed), j.name)
 
 
 def _relate(joined: Sequence[_Joined], after: list[Any], failed: int | None) -> None:

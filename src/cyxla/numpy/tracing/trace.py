@@ -150,6 +150,10 @@ class Program:
         Lists of which loops that are being recorded write elements, before their numbers are in arrays.
     copies : dict
         Values that may be other objects in the plain run, by `id`; see `cyxla.numpy.tracing.copies`.
+    arguments : list
+        Lists, dicts and dataclasses among the arguments of the function.
+    aliases : list
+        Lists, dicts and dataclasses that may be one object in the plain run; see `cyxla.numpy.rewriting.parts.aliases`.
     compares_objects : bool
         Whether arrays or containers have been compared with `is`, which are other objects unless one is passed twice.
     created : dict of int to (object, type)
@@ -179,6 +183,8 @@ class Program:
     made_traced: bool = False
     written_lists: list[Any] = field(default_factory=list)
     copies: dict[int, Any] = field(default_factory=dict)
+    arguments: list[Any] = field(default_factory=list)
+    aliases: list[Any] = field(default_factory=list)
     compares_objects: bool = False
     created: dict[int, tuple[Any, type]] = field(default_factory=dict)
 

@@ -344,4 +344,5 @@ class _Loop:
         if driver.recording is None:
             self._values.append(value)
         else:
+            driver.recording.containers.note_appended(None, value)
             self._stacks.store_own(number, with_traced_numbers(value))

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cyxla.errors import TraceError
-from cyxla.numpy.rewriting.loops.exchanged_containers import ContainersOfLoop
 from cyxla.numpy.rewriting.loops.plans import Peel, Plan, Repeat, Unsuitable, Variables
 from cyxla.numpy.rewriting.loops.recordings import Recording
 from cyxla.numpy.rewriting.loops.stacks import Appends, roots_of
@@ -50,7 +49,6 @@ class Loop(ABC):
         self.failure: str = ""
         self.unrolling = Unrolling()
         self._snapshot: PythonState | None = None
-        self._containers: ContainersOfLoop | None = None
         self._appends = Appends()
         self._arrays_before: list[tuple[TracedArray, XlaOp]] = []
         self._stored: Callable[[], tuple[Any, ...]] = tuple
@@ -73,8 +71,8 @@ class Loop(ABC):
         self._passes += 1
         count_iterations(require_current(), ITERATIONS_OF_A_PASS)
         self._raised_before = len(require_current().program.raised)
-        self.recording = Recording(self.variables, self.plan, self.entry, self._can_peel)
-        self._containers = ContainersOfLoop(self.recording.state, self.entry)
+        assert self._snapshot is not None
+        self.recording = Recording(self.variables, self.plan, self.entry, self._can_peel, self._snapshot)
         self.recording.part.trace.is_loop = True
         self._appends.guard(True)
         self._arrays_before = [(r, r.op) for r in roots_of(self.recording.state)] if self._appends else []
@@ -118,7 +116,12 @@ class Loop(ABC):
 
     def append_some(self, values: StackedList, value: Any, times: int) -> None:
         """Append a value in some iterations, or several in each, at most a number of times."""
+        self._note_appended(values, value)
         self._appends.add_some(values, value, self.bound * times)
+
+    def _note_appended(self, values: StackedList | None, value: Any) -> None:
+        if self.recording is not None:
+            self.recording.containers.note_appended(values, value)
 
     @property
     def bound(self) -> int:
@@ -162,8 +165,6 @@ class Loop(ABC):
     def _finish_pass(self, recording: Recording, state: tuple[Any, ...]) -> None:
         if self._snapshot is not None and self._snapshot.is_changed():
             raise Unsuitable("its body changes a list, a dict, an object or a value from outside")
-        if self._containers is not None and self._snapshot is not None:
-            self._containers.check(recording.given, state, self._snapshot)
         self._appends.check(self._arrays_before, state)
         new = self._appends.take_new()
         lists = self._written_lists(recording)
@@ -198,6 +199,7 @@ class Loop(ABC):
         self._appends.guard(False)
         del require_current().program.written_lists[self._lists_before :]
         recording.part.close()
+        recording.containers.forget()
         self.recording = None
         self._restore()
 

@@ -65,4 +65,4 @@ def emit_loop(
     results = emit_while(
         record_body("condition", shapes, test), record_body("body", shapes, step), constants, [*inits, *before]
     )  # fmt: skip
-    return recording.after(results[1:state_count], results[state_count:])
+    return recording.after(results[1:state_count], results[state_count:], results[0])

@@ -144,6 +144,7 @@ class ForLoop(Loop):
         if not self._is_counted or self.variables.exits:
             self.append_some(values, value, 1)
             return
+        self._note_appended(values, value)
         self._appends.add(values, value, self._recorded_number(), self._source.length - self._first)  # type: ignore[union-attr]
 
     @property
@@ -198,6 +199,7 @@ class ForLoop(Loop):
         self._appends.guard(False)
         if self._is_short(recording):
             self.recording = None
+            recording.containers.forget()
             del require_current().program.written_lists[self._lists_before :]
             self._restore()
             self._unroll("")
@@ -207,12 +209,14 @@ class ForLoop(Loop):
             self._state = self._emit_counted(recording)
         else:
             if require_current().program.gradients:
+                recording.containers.forget()
                 self._restore()
                 self._is_done = False
                 self._unroll("a loop that may end early has no gradient")
                 return
             self._state = self._emit_while(recording)
         self._appends.finish()
+        recording.containers.note_lists(self._state)
         self._require_same_lists()
 
     def _is_short(self, recording: Recording) -> bool:

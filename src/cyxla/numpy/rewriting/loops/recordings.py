@@ -12,7 +12,9 @@ from cyxla.numpy.rewriting.loops.initial_state import initial_values, note_unbou
 from cyxla.numpy.rewriting.loops.plans import Learned, Plan, Repeat, Variables, is_shared_array, peel_or_fail
 from cyxla.numpy.rewriting.loops.slot_checks import SlotChecks
 from cyxla.numpy.rewriting.loops.slots import DOUBT, FLAG, Slot, arrays_of, weak_class
+from cyxla.numpy.rewriting.loops.state_containers import StateContainers
 from cyxla.numpy.rewriting.parts.parts import Leaves, Part, like
+from cyxla.numpy.rewriting.parts.python_state import PythonState
 from cyxla.numpy.rewriting.parts.sharing import possible_roots
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound, unbound_flag
 from cyxla.numpy.tracing.arrays.traced_array import Doubt, TracedArray, as_traced, value_of
@@ -38,9 +40,13 @@ class Recording:
         Values of the variables before the loop.
     can_peel : bool
         Whether an iteration can be run before the loop.
+    objects : PythonState
+        Objects before the loop.
     """
 
-    def __init__(self, variables: Variables, plan: Plan, entry: Sequence[Any], can_peel: bool) -> None:
+    def __init__(
+        self, variables: Variables, plan: Plan, entry: Sequence[Any], can_peel: bool, objects: PythonState
+    ) -> None:
         self.variables, self.plan, self.entry, self.can_peel = variables, plan, entry, can_peel
         self.slots: list[Slot] = []
         self.flags: list[XlaOp] = []
@@ -54,7 +60,8 @@ class Recording:
         self._add_written()
         self._names = ArrayNames(variables, plan, self.part, self.slots)
         self._names.note_before()
-        self._checks = SlotChecks(variables, plan, entry, self.part.trace, self._names, can_peel)
+        self.containers = StateContainers(variables, plan, entry, self.given, objects)
+        self._checks = SlotChecks(variables, plan, entry, self.part.trace, self._names, self.slots, can_peel)
 
     # -- before the body
 
@@ -146,8 +153,9 @@ class Recording:
         Raises
         ------
         Peel, Unsuitable
-            The state changes its types.
+            The state changes its types, or a list, dict or dataclass of it is changed that has several names.
         """
+        self.containers.check(state, can_peel=self.can_peel)
         if self.plan.add_written(self.part.log.arrays):
             return self._abandon()
         self._check_names(state)
@@ -156,6 +164,7 @@ class Recording:
             self._variable(k, value)
         self._names.relate(state, self._builders)
         self._names.note_overwritten()
+        self.containers.learn(state)
         if self.plan.knowledge() != before:
             return self._abandon()
         self._take_arrays()
@@ -259,8 +268,18 @@ class Recording:
             made.append(slot.op)
         return made
 
-    def after(self, results: Sequence[XlaOp], exits: Sequence[XlaOp]) -> tuple[Any, ...]:
-        """Return the values of the variables after the loop, and give arrays that it wrote theirs."""
+    def after(self, results: Sequence[XlaOp], exits: Sequence[XlaOp], count: XlaOp | None = None) -> tuple[Any, ...]:
+        """Return the values of the variables after the loop, and give arrays that it wrote theirs.
+
+        Parameters
+        ----------
+        results : sequence of XlaOp
+            State after the loop.
+        exits : sequence of XlaOp
+            Flags that have ended it.
+        count : XlaOp, optional
+            s64[], the number of iterations, if there may be none.
+        """
         values = list(self.entry)
         by_variable: dict[int, list[TracedArray]] = {}
         arrays = iter(self.plan.written)
@@ -278,12 +297,22 @@ class Recording:
                 array = self._with_flag(like(slot.parameter, op, weak_class(slot.kind)), k, flags.get(k))
                 array.doubt = doubts.get(id(slot))
                 by_variable.setdefault(k, []).append(array)
+        written = self._written()
         for k, parts in by_variable.items():
             values[k] = self._builders[k].build(parts)
+            if k not in flags:
+                values[k] = self.containers.kept(values[k], k, written)
         made = {(k, j): a for k, parts in by_variable.items() for j, a in enumerate(parts) if is_shared_array(a)}
         for k in by_variable:
             self._names.refuse_uses(k, self.entry[k])
         self._names.note_after(made)
         for k, flag in zip(sorted(self.variables.exits), exits, strict=True):
             values[k] = TracedArray(flag)
+        self.containers.forget()
+        self.containers.note_after(values, count if self.plan.may_skip else None)
         return tuple(values)
+
+    def _written(self) -> set[int]:
+        """Return the identities of the arrays of the state that iterations write."""
+        pairs = zip(self.slots, self.part.parameters[1:], strict=True)
+        return {id(s.parameter) for s, op in pairs if s.variable >= 0 and s.parameter._op is not op}

@@ -34,15 +34,19 @@ class SlotChecks:
         Trace of the body.
     names : ArrayNames
         Names of the arrays of the state.
+    slots : sequence of Slot
+        Parts of the state.
     can_peel : bool
         Whether an iteration can be run before the loop.
     """
 
     def __init__(
-        self, variables: Variables, plan: Plan, entry: Sequence[Any], trace: Trace, names: ArrayNames, can_peel: bool
-    ) -> None:
+        self, variables: Variables, plan: Plan, entry: Sequence[Any], trace: Trace, names: ArrayNames,
+        slots: Sequence[Slot], can_peel: bool,
+    ) -> None:  # fmt: skip
         self._variables, self._plan, self._entry = variables, plan, entry
         self._trace, self._names, self._can_peel = trace, names, can_peel
+        self._slots = {id(s.parameter): s for s in slots if s.is_value and s.variable >= 0}
 
     def check(self, slot: Slot, array: TracedArray) -> None:
         """Compare the value of a part after an iteration with the one before.
@@ -110,6 +114,9 @@ class SlotChecks:
         """Make it a part of the state whether a number has another class than the parameter, if that may be."""
         if array.ndim or is_shared_array(slot.parameter):
             return
+        source = self._slots.get(id(array), slot)
+        if source is not slot and self._is_of_other_class(source):  # in the iteration after the first one
+            self._plan.doubtful[source.variable, source.leaf] = True
         doubt = doubt_of(array, class_of(slot.parameter))
         doubt = None if doubt is None or doubt.is_numpy else doubt
         if slot.doubt is not None:

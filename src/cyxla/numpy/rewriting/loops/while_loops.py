@@ -97,6 +97,7 @@ class WhileLoop(Loop):
     def _emit(self, recording: Recording) -> None:
         if require_current().program.gradients and not self._is_traced:
             self.recording = None
+            recording.containers.forget()
             self._restore()
             self._unroll("a loop of unknown trip count has no gradient")
             return

@@ -184,6 +184,10 @@ class SideOfBranch:
         self._created = {key: created[key] for key in list(created)[count:]}
         self._seen: set[int] = set()
 
+    def was_there(self, value: Any) -> bool:
+        """Return True for a container or object from before the branch."""
+        return kind_of(value) is not None and self._before.has(value)
+
     def as_container(self, value: Any) -> Any:
         """Return a value with the objects that the side has made as containers of their attributes.
 
@@ -207,8 +211,7 @@ class SideOfBranch:
         return value if all(m is p for m, p in zip(made, parts, strict=True)) else kind.build(kind.key(value), made)
 
     def _part(self, value: Any) -> Any:
-        is_kept = kind_of(value) is not None and self._before.has(value)
-        return _Kept(value) if is_kept else self.as_container(value)
+        return _Kept(value) if self.was_there(value) else self.as_container(value)
 
     def _require_one_name(self, value: Any) -> None:
         if id(value) in self._seen:

@@ -39,7 +39,7 @@ from cyxla.numpy.tracing.arrays.number_table import TableRow
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray
 from cyxla.numpy.tracing.containers import kind_of
-from cyxla.numpy.tracing.trace import PlainRunError, is_internal, plain_run, user_line
+from cyxla.numpy.tracing.trace import PlainRunError, is_internal, plain_run, require_current, user_line
 from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 
 _MOST_OBJECTS: Final = 10_000
@@ -65,17 +65,20 @@ class PythonState:
         self._outside = outside_values()
         self._contents: dict[int, tuple[Any, Contents]] = {}
         self._unfilled: set[int] = set()
+        self._shared: set[int] = set()
         self._arrays: list[tuple[KnownArray, Any]] = []
         self._passed: dict[int, Any] = {}
         self._hidden: list[tuple[Any, HiddenState, Any]] = []
         self._changes = {} if self._outside is None else dict(self._outside.changes)
-        for value in arrays:
-            self._add_known(value)
-            self._add(value)
         for value in _reachable_values():
             self._add(value)
-        for mirror in () if self._outside is None else self._outside.mirrors:
-            self._add(mirror)
+        for value in (*require_current().program.arguments, *(() if self._outside is None else self._outside.mirrors)):
+            self._add(value)
+        shared = set(self._shared)
+        for value in arrays:  # which are values of local variables
+            self._add_known(value)
+            self._add(value)
+        self._shared = shared
 
     def _add_known(self, value: Any) -> None:
         if isinstance(value, KnownArray) and value.known is not None:
@@ -91,6 +94,10 @@ class PythonState:
                 )  # fmt: skip
             value = pending.pop()
             key = id(value)
+            if key in self._contents:
+                self._shared.add(key)
+            elif isinstance(value, tuple) and key in self._passed:
+                self._shared.update(map(id, _leaves_of(value)))
             if key in self._contents or key in self._passed or isinstance(value, _SKIPPED):
                 continue
             parts, hidden = _parts(value), hidden_state_of(value)
@@ -136,6 +143,10 @@ class PythonState:
     def has(self, value: Any) -> bool:
         """Return True for a container or an object that was there."""
         return id(value) in self._contents
+
+    def is_shared(self, value: Any) -> bool:
+        """Return True for a container that has several names, or is an argument or a part of one."""
+        return id(value) in self._shared
 
     def choice_of(self, one: Any, other: Any) -> str | None:
         """Return the name of the class of an object that holds others if it is one of two values; None if it is new.
@@ -244,6 +255,14 @@ def _reachable_values() -> Iterator[Any]:
         else:
             yield from [v for n, v in frame.f_locals.items() if not n.startswith(HOOKS)]
         frame = frame.f_back
+
+
+def _leaves_of(value: tuple[Any, ...]) -> Iterator[Any]:
+    for part in value:
+        if isinstance(part, tuple):
+            yield from _leaves_of(part)
+        else:
+            yield part
 
 
 def _parts(value: Any) -> Iterable[Any] | None:

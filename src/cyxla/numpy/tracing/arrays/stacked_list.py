@@ -100,6 +100,7 @@ class StackedList(StoredList):
         self.made: list[Any] | None = None
         self.is_argument = False
         self._source: list[Any] = []
+        self._first_leaves: list[Any] = []  # of the elements that were made, if they hold more than numbers
         self._before_storage: list[Any] | None = None  # arrays that stood for the numbers before they were stored
 
     @staticmethod
@@ -209,6 +210,12 @@ class StackedList(StoredList):
         with resumed(stacks[0].owner):
             self.made = [self.element(k, stacks) for k in range(self.elements.length)]
             list.extend(self, self.made)
+        self._first_leaves = [] if self.elements.tree == LEAF else flatten(self.made)[0]
+
+    def has_changed_elements(self) -> bool:
+        """Return True if an element that `materialize` has made, such as a list, holds something else now."""
+        before = self._first_leaves
+        return bool(before) and not _are_same(before, flatten(self.made)[0])
 
     def contents(self) -> list[Any]:
         """Return objects that stay the same as long as the list does, whether its elements are made or not."""

@@ -1,0 +1,180 @@
+"""Lists, dicts and dataclasses that may be one object in the plain run, as loops and branches decide that.
+
+A program has the values of containers, not the objects: after a loop, a variable has a new list of the values in place
+of the list itself. The results are the same as long as nothing changes a list that has another name. So the containers
+of which that is not known are noted with what they hold, and a change of one of them ends the trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
+from typing import Any
+
+from cyxla.errors import TraceError
+from cyxla.numpy.rewriting.parts.python_state import Contents, contents_of, has_same_contents, name_of_container
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
+from cyxla.numpy.tracing.arrays.stacked_list import StackedList
+from cyxla.numpy.tracing.arrays.traced_array import LazyList
+from cyxla.numpy.tracing.containers import kind_of
+from cyxla.numpy.tracing.trace import Trace, require_current
+from cyxla.xla.hlo.builder import XlaOp
+
+Path = tuple[int, ...]  # indices of parts, from a sequence of values to a container in one of them
+Pair = tuple[Path, Path]
+
+
+class Alias:
+    """Containers that may be one object.
+
+    Parameters
+    ----------
+    objects : sequence
+        Containers.
+    name : str
+        Variable that names one of them, for messages.
+    test : XlaOp, optional
+        pred[], whether they are one; without it, that is not known.
+    lists : sequence of StackedList
+        Lists of which elements may be one of the containers.
+
+    Attributes
+    ----------
+    objects, name, test, lists
+        The parameters.
+    """
+
+    def __init__(
+        self, objects: Sequence[Any], name: str, test: XlaOp | None = None, lists: Sequence[StackedList] = ()
+    ) -> None:  # fmt: skip
+        self.objects, self.name, self.test, self.lists = list(objects), name, test, list(lists)
+        self._identities = set(map(id, objects))
+        self._contents = [contents_now(v) for v in objects]
+
+    def is_changed(self) -> bool:
+        """Return True if one of the containers has changed."""
+        pairs = zip(self.objects, self._contents, strict=True)
+        is_same = all(has_same_contents(contents_now(v), before) for v, before in pairs)
+        return not is_same or any(v.has_changed_elements() for v in self.lists)
+
+    def has(self, value: Any) -> bool:
+        """Return True for one of the containers."""
+        return id(value) in self._identities
+
+    def refuse(self, trace: Trace) -> None:
+        """Make the plain function run in place of runs in which the containers are one.
+
+        Raises
+        ------
+        TraceError
+            The trace does not know which runs these are.
+        """
+        if self.test is None or self.test.builder is not trace.builder:
+            raise self._error()
+        trace.leave_if(self.test, lambda _: self._error())
+
+    def _error(self) -> TraceError:
+        kind = name_of_container(self.objects[0])
+        return TraceError(
+            f"{self.name} is another {kind} or a new one, by the run of a loop or branch, and one of them is changed "
+            "or returned",
+            hint=f"make a copy of it before the loop or branch, or use an array in place of the {kind}",
+        )  # fmt: skip
+
+
+def contents_now(value: Any) -> Contents:
+    """Return what a container holds; a list for which arrays stand does not make its elements."""
+    if not isinstance(value, StackedList):
+        return contents_of(value)
+    return [_CHANGED] if value.has_changed_elements() else value.contents()
+
+
+_CHANGED = object()
+
+
+def note_alias(
+    objects: Sequence[Any], name: str, test: XlaOp | None = None, lists: Sequence[StackedList] = ()
+) -> None:  # fmt: skip
+    """Note that containers may be one object; see `Alias`."""
+    require_current().program.aliases.append(Alias(objects, name, test, lists))
+
+
+def aliases_of(value: Any) -> list[Alias]:
+    """Return the notes on a container."""
+    return [alias for alias in require_current().program.aliases if alias.has(value)]
+
+
+def first_changed(since: int) -> Alias | None:
+    """Return the first of the notes from a number on of which a container has changed."""
+    return next((alias for alias in require_current().program.aliases[since:] if alias.is_changed()), None)
+
+
+def note_copy_of(copy: Any, originals: Sequence[Any], name: str) -> None:
+    """Note of which containers a new one, and those in it, may be: of those that its originals may be."""
+    if require_current().program.aliases:
+        found = dict(containers_in([copy]))
+        for path, original in (pair for value in originals for pair in containers_in([value])):
+            others = [v for alias in aliases_of(original) for v in alias.objects]
+            if others and path in found:
+                note_alias([found[path], *others], name)
+
+
+def containers_in(values: Sequence[Any]) -> Iterator[tuple[Path, Any]]:
+    """Yield the containers that can be changed in some values, with their paths."""
+    for k, value in enumerate(values):
+        yield from _containers(value, (k,))
+
+
+def _containers(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    if is_container(value):
+        yield path, value
+    for k, part in enumerate(parts_of(value)):
+        yield from _containers(part, (*path, k))
+
+
+def parts_of(value: Any) -> Sequence[Any]:
+    """Return the parts of a container; none of a value without any, or for whose parts arrays stand."""
+    kind = None if isinstance(value, SizedArray) else kind_of(value)
+    has_arrays = isinstance(value, LazyList) and not (isinstance(value, StackedList) and value.stacks is None)
+    return () if kind is None or has_arrays else kind.parts(value)
+
+
+def pairs_with_key(keys: Mapping[Path, Iterable[int]]) -> Iterator[Pair]:
+    """Yield the pairs of paths that have a key in common."""
+    paths: dict[int, list[Path]] = {}
+    for path, found in keys.items():
+        for key in found:
+            paths.setdefault(key, []).append(path)
+    for several in paths.values():
+        yield from ((p, q) for n, p in enumerate(several) for q in several[:n] if p != q)
+
+
+def is_container(value: Any) -> bool:
+    """Return True for a list, dict or dataclass."""
+    return isinstance(value, (list, dict)) or (is_dataclass(value) and not isinstance(value, type))
+
+
+def require_no_aliases(trace: Trace, returned: Any, held: Collection[int]) -> None:
+    """Require that no container has changed, or is a result, that may be another one which something else holds.
+
+    Parameters
+    ----------
+    trace : Trace
+        Trace of the program.
+    returned : object
+        Results, and new values of changed places.
+    held : collection of int
+        Identities of the containers among the arguments and from outside.
+
+    Raises
+    ------
+    TraceError
+        There is one, in runs that are not known.
+    """
+    if not trace.program.aliases:
+        return
+    seen = {id(v) for _, v in containers_in([returned])}
+    for alias in trace.program.aliases:
+        escaping = {id(v) for v in alias.objects if id(v) in held or id(v) in seen}
+        if alias.is_changed() or len(escaping) > 1:
+            alias.refuse(trace)

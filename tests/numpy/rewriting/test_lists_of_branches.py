@@ -72,6 +72,31 @@ def write_to_copies(t, x):
     return row
 
 
+def read_chosen(t, x):
+    row = t[0] if x[0] > 0 else t[1]
+    other = [0.0, 0.0]
+    if x[1] > 0:
+        other = t[2]
+    return row[0] + row[1] * other[0], other[1]
+
+
+def write_to_local(t, x):
+    best = [0, 0]
+    if x[0] > 0:
+        best = [t[0][1], 5]
+    best[0] += 1
+    return best
+
+
+def best_of_loop(t, x):
+    best = [t[0][0], 0]
+    for k in range(40):
+        if x[k % 3] > best[0]:
+            best = [t[1][1], k]
+    best[0] += 1
+    return best
+
+
 ROWS = [[1, 2], [3, 4], [2, 2]]
 #: Functions, their arguments beside an array, and whether NumPy runs them.
 CASES = {
@@ -84,6 +109,9 @@ CASES = {
     "a list in a tuple": (write_to_part, ROWS, True),
     "dicts": (write_to_part, [{0: 1.0}, {0: 2.0}], True),
     "copies": (write_to_copies, ROWS, False),
+    "lists are read": (read_chosen, [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], False),
+    "a list without another name": (write_to_local, ROWS, False),
+    "a list without another name in a loop": (best_of_loop, [[-5, 7], [1, 2]], False),
 }
 
 
@@ -104,7 +132,8 @@ def test_reasons_to_run_the_plain_function(name, recwarn):
     cyxla.jit(function, fallback="numpy")(copy.deepcopy(rows), np.array([1.0, -1.0, 1.0]))
     texts = [str(w.message) for w in recwarn if issubclass(w.category, FallbackWarning)]
     assert len(texts) == is_refused
-    assert all("chooses which" in text or "a row of a list of lists" in text for text in texts)
+    reasons = "chooses which", "a row of a list of lists", "is another list or a new one"
+    assert all(any(reason in text for reason in reasons) for text in texts)
 
 
 def test_chosen_attributes():

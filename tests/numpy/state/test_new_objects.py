@@ -674,7 +674,7 @@ REFUSED = {
     "__setattr__": (make_guarded, "Guarded"),
     "two classes": (two_classes, "leaves the result"),
     "a new or an old one": (new_or_old, "leaves v"),
-    "one of two lists with the same list": (one_of_two_outer_lists, "chooses which list"),
+    "one of two lists with the same list": (one_of_two_outer_lists, "is another list or a new one"),
     "one of two old dataclasses": (one_of_two_old_dataclasses, "chooses which Derived"),
     "no source": (without_source, "whose __init__ has no source"),
     "two names": (two_names, "several names"),

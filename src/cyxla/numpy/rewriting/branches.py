@@ -13,7 +13,9 @@ from cyxla.numpy.control.carry import agreed_kind, array_text
 from cyxla.numpy.control.lower_cond import emit_conditional
 from cyxla.numpy.rewriting.loops.unrolling import ITERATIONS_OF_A_BRANCH, count_iterations
 from cyxla.numpy.rewriting.parts.aliases import (
+    Path,
     containers_in,
+    has_aliases,
     is_container,
     note_alias,
     note_copy_of,
@@ -136,11 +138,30 @@ class TracedBranch:
         values = iter(results[:count])
         after = [j.take(values) for j in joined]
         _share_containers(joined, after, failed)
+        self._note_choices(joined, after, failed)
         _relate(joined, after, failed)
         taken = iter(after[len(self._names) :])
         for o in objects:
             o.apply({key: next(taken) for key in o.values})
         return (*after[: len(self._names)], *self.entry[len(self._names) :])
+
+    def _note_choices(self, joined: Sequence[_Joined], after: Sequence[Any], failed: int | None) -> None:
+        """Note which lists and dicts from before the branch new ones may be, unless nothing else names them."""
+        for n, j in enumerate(joined):
+            if j.is_same:
+                continue
+            entry = dict(containers_in([self.entry[n] if n < len(self._names) else None]))
+            noted: set[Path] = set()
+            for path, made in containers_in([after[n]]):
+                values = [dict(containers_in([v])).get(path) for v in j.values_of(failed)]
+                known = [v for v in values if v is not made and self._objects.has(v)]
+                others = [v for v in known if path[:-1] in noted or entry.get(path) is not v or self._has_names(v)]
+                if others:
+                    noted.add(path)
+                    note_alias([made, *others], j.name)
+
+    def _has_names(self, value: Any) -> bool:
+        return self._objects.is_shared(value) or has_aliases(value)
 
     def _changed_objects(self, failed: int | None, test: XlaOp) -> list[_ChangedObject | _ChangedPlaces]:
         """Return the objects that a side changes, and the values from outside."""
@@ -309,7 +330,7 @@ class _Joined:
             return [*made, is_unbound]
 
     def refuse_choice(self, objects: PythonState) -> None:
-        """Refuse to choose one of two lists, dicts or dataclasses that are there before the branch.
+        """Refuse to choose one of two dataclasses or objects that are there before the branch.
 
         The chosen one would be a new object: what is written to it would be lost.
         """

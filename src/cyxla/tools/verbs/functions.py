@@ -151,7 +151,8 @@ are new; `order=` counts, and results are read-only where NumPy's are |
 | memory order | that of the operands | the same, but row-major for integer array indexing, loops and branches |
 | `x[i]` of a 0-d array `i` | is a copy | shares memory, as with an int |
 | random numbers | of the generator's stream | of another stream, for a `Generator` that is an argument |
-| containers in results | may be those passed | lists, dicts and dataclasses that were passed are, others are new |
+| containers in results | may be those passed | lists, dicts and dataclasses that were passed are, others are new; so \
+is a list that a loop both appends to another one and leaves in a variable |
 | `logging`, writes to files | in every run | once, while it is traced; `print(x)` prints in every run, after errors \
 that depend on values, too |
 | texts of values | `str(x)`, f-strings | printed, or messages of exceptions; else the plain function runs |

@@ -15,10 +15,11 @@ from cyxla.numpy.rewriting.loops.plans import Plan, Unsuitable, Variables, is_sh
 from cyxla.numpy.rewriting.parts.aliases import (
     Pair,
     Path,
-    aliases_of,
     containers_in,
     contents_now,
     first_changed,
+    groups,
+    has_aliases,
     is_container,
     note_alias,
     pairs_with_key,
@@ -66,7 +67,7 @@ class StateContainers:
         self._appended: list[tuple[StackedList | None, Any, Contents]] = []
         self._shared_first: dict[Path, Any] = {}
         for path, value in self._first.items():
-            if objects.is_shared(value) or aliases_of(value) or path[:-1] in self._shared_first:
+            if objects.is_shared(value) or has_aliases(value) or path[:-1] in self._shared_first:
                 self._shared_first[path] = value
         for path, copy in self._copies.items():
             if path in self._shared_first or path in plan.shared:
@@ -112,7 +113,7 @@ class StateContainers:
                 raise Unsuitable("its body appends a row of a list of lists to another list")
             if not has_same_contents(contents_now(value), contents):
                 raise Unsuitable(f"its body changes a {kind} that it appends to a list")
-            if id(value) in seen or self._objects.has(value) or aliases_of(value):
+            if id(value) in seen or self._objects.has(value) or has_aliases(value):
                 raise Unsuitable(f"its body appends a {kind} to a list that has several names")
             seen.add(id(value))
 
@@ -120,7 +121,8 @@ class StateContainers:
         """Take the values after the iteration, and add to the plan which containers may have other names."""
         is_carried = [not (a is b is c) for a, b, c in zip(self._entry, self._given, state, strict=True)]
         self._after = {p: c for p, c in containers_in(state) if is_carried[p[0]]}
-        keys = {p: [c, *(v for a in aliases_of(c) for v in a.objects)] for p, c in self._after.items()}
+        related = groups()
+        keys = {p: related.get(id(c), [c]) for p, c in self._after.items()}
         self._sources = {p: [self._paths[id(v)] for v in found if id(v) in self._paths] for p, found in keys.items()}
         self._others = {
             p: [v for v in found if id(v) not in self._paths and self._objects.has(v)] for p, found in keys.items()

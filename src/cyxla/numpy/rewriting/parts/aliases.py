@@ -7,7 +7,7 @@ of which that is not known are noted with what they hold, and a change of one of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import LazyList
 from cyxla.numpy.tracing.containers import kind_of
-from cyxla.numpy.tracing.trace import Trace, require_current
+from cyxla.numpy.tracing.trace import Trace, require_current, user_line
 from cyxla.xla.hlo.builder import XlaOp
 
 Path = tuple[int, ...]  # indices of parts, from a sequence of values to a container in one of them
@@ -30,7 +30,7 @@ class Alias:
     Parameters
     ----------
     objects : sequence
-        Containers.
+        Containers, first a new one, then those that it may be.
     name : str
         Variable that names one of them, for messages.
     test : XlaOp, optional
@@ -48,6 +48,7 @@ class Alias:
         self, objects: Sequence[Any], name: str, test: XlaOp | None = None, lists: Sequence[StackedList] = ()
     ) -> None:  # fmt: skip
         self.objects, self.name, self.test, self.lists = list(objects), name, test, list(lists)
+        self._where = user_line()
         self._identities = set(map(id, objects))
         self._contents = [contents_now(v) for v in objects]
 
@@ -70,14 +71,16 @@ class Alias:
             The trace does not know which runs these are.
         """
         if self.test is None or self.test.builder is not trace.builder:
-            raise self._error()
-        trace.leave_if(self.test, lambda _: self._error())
+            raise self.error()
+        trace.leave_if(self.test, lambda _: self.error())
 
-    def _error(self) -> TraceError:
+    def error(self) -> TraceError:
+        """Return the error for containers that may be one, of which one is changed or returned."""
         kind = name_of_container(self.objects[0])
         return TraceError(
             f"{self.name} is another {kind} or a new one, by the run of a loop or branch, and one of them is changed "
             "or returned",
+            where=self._where,
             hint=f"make a copy of it before the loop or branch, or use an array in place of the {kind}",
         )  # fmt: skip
 
@@ -99,9 +102,23 @@ def note_alias(
     require_current().program.aliases.append(Alias(objects, name, test, lists))
 
 
-def aliases_of(value: Any) -> list[Alias]:
-    """Return the notes on a container."""
-    return [alias for alias in require_current().program.aliases if alias.has(value)]
+def has_aliases(value: Any) -> bool:
+    """Return True for a container that may be one of others."""
+    return any(alias.has(value) for alias in require_current().program.aliases)
+
+
+def groups() -> dict[int, list[Any]]:
+    """Return for each container with notes those that may be one with it, directly or through others, by identity."""
+    found: dict[int, list[Any]] = {}
+    for alias in require_current().program.aliases:
+        known = {id(group): group for v in alias.objects if (group := found.get(id(v))) is not None}
+        largest = max(known.values(), key=len, default=[])
+        others = [group for group in known.values() if group is not largest]
+        for value in (*(v for group in others for v in group), *alias.objects):
+            if found.get(id(value)) is not largest:
+                largest.append(value)
+                found[id(value)] = largest
+    return found
 
 
 def first_changed(since: int) -> Alias | None:
@@ -110,13 +127,12 @@ def first_changed(since: int) -> Alias | None:
 
 
 def note_copy_of(copy: Any, originals: Sequence[Any], name: str) -> None:
-    """Note of which containers a new one, and those in it, may be: of those that its originals may be."""
+    """Note that a new container, and those in it, may be those that its originals may be."""
     if require_current().program.aliases:
         found = dict(containers_in([copy]))
         for path, original in (pair for value in originals for pair in containers_in([value])):
-            others = [v for alias in aliases_of(original) for v in alias.objects]
-            if others and path in found:
-                note_alias([found[path], *others], name)
+            if path in found and found[path] is not original and has_aliases(original):
+                note_alias([found[path], original], name)
 
 
 def containers_in(values: Sequence[Any]) -> Iterator[tuple[Path, Any]]:
@@ -154,7 +170,7 @@ def is_container(value: Any) -> bool:
     return isinstance(value, (list, dict)) or (is_dataclass(value) and not isinstance(value, type))
 
 
-def require_no_aliases(trace: Trace, returned: Any, held: Collection[int]) -> None:
+def require_no_aliases(trace: Trace, returned: Any, held: set[int]) -> None:
     """Require that no container has changed, or is a result, that may be another one which something else holds.
 
     Parameters
@@ -163,7 +179,7 @@ def require_no_aliases(trace: Trace, returned: Any, held: Collection[int]) -> No
         Trace of the program.
     returned : object
         Results, and new values of changed places.
-    held : collection of int
+    held : set of int
         Identities of the containers among the arguments and from outside.
 
     Raises
@@ -173,8 +189,11 @@ def require_no_aliases(trace: Trace, returned: Any, held: Collection[int]) -> No
     """
     if not trace.program.aliases:
         return
-    seen = {id(v) for _, v in containers_in([returned])}
+    escaping = held | {id(v) for _, v in containers_in([returned])}
+    related = groups()
     for alias in trace.program.aliases:
-        escaping = {id(v) for v in alias.objects if id(v) in held or id(v) in seen}
-        if alias.is_changed() or len(escaping) > 1:
+        copy, *others = alias.objects
+        if alias.is_changed() or (id(copy) in escaping and any(id(v) in escaping for v in others)):
             alias.refuse(trace)
+        elif id(copy) in escaping and sum(id(v) in escaping for v in related[id(copy)]) > 1:
+            raise alias.error()  # it may be one of those through others

@@ -37,6 +37,7 @@ from cyxla.numpy.tracing.arrays.known_array import KnownArray
 from cyxla.numpy.tracing.arrays.number_storage import StoredList
 from cyxla.numpy.tracing.arrays.number_table import TableRow
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
+from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray
 from cyxla.numpy.tracing.containers import kind_of
 from cyxla.numpy.tracing.trace import PlainRunError, is_internal, plain_run, require_current, user_line
@@ -49,6 +50,7 @@ _SKIPPED: Final = (TracedArray, ModuleType, str, bytes, int, float, complex)
 _VIEWS: Final[tuple[type, ...]] = (type({}.keys()), type({}.values()), type({}.items()))
 _PLAIN: Final = frozenset({str, bytes, bool, int, float, complex, type(None)})  # types of elements that hold nothing
 _ABSENT: Final = object()
+_COPIED: Final = (list, dict, StackedList)
 Contents = list[Any] | dict[Any, Any] | set[Any]
 
 
@@ -149,16 +151,17 @@ class PythonState:
         return id(value) in self._shared
 
     def choice_of(self, one: Any, other: Any) -> str | None:
-        """Return the name of the class of an object that holds others if it is one of two values; None if it is new.
+        """Return the name of the class of an object from before if it is one of two values; None if none is.
 
-        The values may be, or contain in the same place, different objects of which one was reached before.
+        Lists and dicts do not count, for which copies may stand; see `aliases`. The values may be, or contain in the
+        same place, different objects of which one was reached before.
         """
         kind = None if one is other or isinstance(one, SizedArray) else kind_of(one)
         if kind is None or kind_of(other) != kind:
             return None
         if not isinstance(one, tuple):
             for value in (one, other):
-                if self.has(value):
+                if self.has(value) and type(value) not in _COPIED:
                     return name_of_container(value)
         pairs = zip(kind.parts(one), kind.parts(other), strict=False)
         return next((found for p, q in pairs if (found := self.choice_of(p, q)) is not None), None)

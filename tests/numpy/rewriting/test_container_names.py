@@ -260,6 +260,75 @@ def kept_if_a_side_fails(x, rows):
     return a
 
 
+def elements_written(x, u):
+    rows = [[v, u[0]] for v in x]
+    for r in rows:
+        r[0] = r[0] + 1.0
+    return rows[2][0], rows[3]
+
+
+def elements_written_by_number(x, u):
+    rows = [[v, u[0]] for v in x]
+    for i, r in enumerate(rows):
+        r[1] = r[0] + i
+    return [r[1] for r in rows]
+
+
+def element_at_traced_index(x, u):
+    rows = [[v, u[0]] for v in x]
+    k = int(abs(x[0]))
+    r = rows[k]
+    r[0] = 9.0
+    return rows[k][0]
+
+
+def list_in_a_tuple(x, u):
+    rows = [(v, [u[0], v]) for v in x]
+    k = int(abs(x[0]))
+    rows[k][1][0] = 4.0
+    return rows[k][1][0]
+
+
+def dicts_written(x, u):
+    rows = [{"a": v, "b": u[0]} for v in x]
+    for r in rows:
+        r["b"] += r["a"]
+    return sum(r["b"] for r in rows)
+
+
+def elements_of_two_lists(x, u):
+    rows = [[v, u[0]] for v in x]
+    found = [r for r in rows if r[0] > -3]
+    found[0][1] = 3.0
+    return [r[1] for r in rows]
+
+
+def elements_in_turn(x, u):
+    rows = [[v, u[0]] for v in x]
+    for one, other in zip(rows, rows[1:], strict=False):  # noqa: RUF007 - as many programs write it
+        other[1] = one[1] + other[0]
+    return [r[1] for r in rows]
+
+
+def best_element(x, u):
+    rows = [[v, u[0]] for v in x]
+    best = rows[0]
+    for r in rows:
+        if r[0] > best[0]:
+            best = r
+    return best[0] + best[1]
+
+
+def best_element_written(x, u):
+    rows = [[v, u[0]] for v in x]
+    best = rows[0]
+    for r in rows:
+        if r[0] > best[0]:
+            best = r
+    best[1] = 100.0
+    return [r[1] for r in rows]
+
+
 def static_list(x):
     a = []
     b = a
@@ -272,7 +341,7 @@ def static_list(x):
 CASES = [value for value in list(vars().values()) if inspect.isfunction(value) and value.__module__ == __name__]
 COMPILED = {  # which need not run plainly
     local_lists_in_turn, row_in_tuple, argument_in_dict, argument_in_each_dict, part_with_a_name, made_on_both_sides,
-    dict_returned, kept_if_a_side_fails,
+    dict_returned, kept_if_a_side_fails, best_element,
 }  # fmt: skip
 NUMBERS = np.linspace(-1, 2, LENGTH)
 INPUTS = {"mixed": -NUMBERS, "negative": -abs(NUMBERS) - 0.5, "positive": abs(NUMBERS) + 0.5}
@@ -328,6 +397,20 @@ def swapped_numbers(x, h):
         a, b = b, a
         i += 1
     return a
+
+
+def last_row(x):
+    r = [x[0], 1.0]
+    rows = [[v, v + 1] for v in x]
+    for r in rows:
+        s = r[0]
+    return [*r, s]
+
+
+def test_classes_of_a_loop_variable() -> None:
+    x = np.arange(24.0)
+    found, wanted = cyxla.jit(last_row, fallback="error")(x), last_row(x)
+    assert [(type(v), v) for v in found] == [(type(v), v) for v in wanted]
 
 
 @pytest.mark.parametrize("count", [0, 1, 6, 7])

@@ -99,3 +99,15 @@ def _run(function, monkeypatch):
     monkeypatch.setitem(globals(), "NETWORK", Network())
     results = [function() for _ in range(2)]
     return repr(results), vars(NETWORK)
+
+
+TABLE = [[1.0, 2.0], [3.0, 4.0]]
+
+
+def test_returned_elements_of_a_changed_list():
+    compiled = cyxla.jit(lambda x: (x + TABLE[0][1], TABLE[0]), fallback="error")
+    x = np.ones(2)
+    assert compiled(x)[1] is TABLE[0]
+    first, TABLE[0] = TABLE[0], [1.0, 2.0]
+    first[0] = 99.0
+    assert compiled(x)[1] is TABLE[0]

@@ -151,10 +151,10 @@ class TracedBranch:
             if j.is_same:
                 continue
             entry = dict(containers_in([self.entry[n] if n < len(self._names) else None]))
+            sides = [dict(containers_in([v])) for v in j.values_of(failed)]
             noted: set[Path] = set()
             for path, made in containers_in([after[n]]):
-                values = [dict(containers_in([v])).get(path) for v in j.values_of(failed)]
-                known = [v for v in values if v is not made and self._objects.has(v)]
+                known = [v for s in sides if (v := s.get(path)) is not made and self._objects.has(v)]
                 others = [v for v in known if path[:-1] in noted or entry.get(path) is not v or self._has_names(v)]
                 if others:
                     noted.add(path)
@@ -402,7 +402,8 @@ def _share_containers(joined: Sequence[_Joined], after: list[Any], failed: int |
     for n, j in enumerate(joined):
         if is_container(after[n]) and not j.is_same:
             after[n] = after[known.setdefault(tuple(map(id, j.values_of(failed))), n)]
-    made = {p: c for p, c in containers_in(after) if not any(c is v for j in joined for v in j.values_of(failed))}
+    old = {id(v) for j in joined for v in j.values_of(failed)}
+    made = {p: c for p, c in containers_in(after) if id(c) not in old}
     for side in sides:
         found = {p: c for p, c in containers_in(side) if p in made}
         for p, q in pairs_with_key({p: [id(c)] for p, c in found.items()}):

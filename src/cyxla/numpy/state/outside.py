@@ -430,6 +430,7 @@ class OutsideValues:
     def as_result(self, value: Any) -> Any:
         """Return a value that comes from outside as a part of a result; None for other values."""
         if isinstance(value, (MirrorList, MirrorDict)):
+            self._require_same(value.real)
             return Outside(value.real)
         if id(value) in self._objects and not isinstance(value, np.ndarray):
             return Outside(value)

@@ -40,6 +40,8 @@ class Hooks:
         Function that makes the methods of a class rewritten ones until the trace ends.
     is_disabled : callable
         Function that tells whether jitted functions run as plain Python on this thread.
+    note_element : callable
+        Function that notes that a value stands for an element of a list, which must not change then.
     is_in_try_block : callable
         Function that tells whether the user's program executes a ``try`` or ``with`` statement.
     """
@@ -60,6 +62,7 @@ class Hooks:
     rewritten: Callable[[Any], Any]
     adopt_class: Callable[[type], None]
     is_disabled: Callable[[], bool]
+    note_element: Callable[[Any, Any], None]
     is_in_try_block: Callable[[], bool]
 
 

@@ -72,7 +72,8 @@ def _first_values(variables: Variables, k: int, learned: Learned, value: Any) ->
         if leaves.same_structure(learned.leaves):
             pairs = list(zip(leaves.arrays, learned.leaves.arrays, learned.kinds, strict=True))
             if all(a.shape == b.shape and _adopts(a.kind, kind) for a, b, kind in pairs):
-                return [_converted(_unchecked(variables, k, a), kind) for a, _, kind in pairs]
+                values = [_converted(_unchecked(variables, k, a), kind) for a, _, kind in pairs]
+                return [like(b, value_of(v), v.weak) for v, (_, b, _) in zip(values, pairs, strict=True)]
     zeros = [
         as_traced(np.zeros(a.shape, dtype_of(k))) for a, k in zip(learned.leaves.arrays, learned.kinds, strict=True)
     ]

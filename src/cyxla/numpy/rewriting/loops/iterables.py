@@ -448,7 +448,7 @@ def source_of(value: Any) -> Source | None:
         return Source(value.shape[0], _Elements(value).__getitem__, int(value.data.shape[0]))
     if isinstance(value, StackedList) and value.stacks is not None:
         stacks = [_Elements(s) if isinstance(s, SizedArray) else s for s in value.stacks]
-        return Source(value.length, lambda n: value.element(n, stacks), value.bound)
+        return Source(value.length, lambda n: value.copy_of(n, stacks), value.bound)
     if isinstance(value, Enumerated):
         inner = source_of(value.values)
         return inner and Source(inner.length, lambda n: (n + value.start, inner.element(n)), inner.bound)

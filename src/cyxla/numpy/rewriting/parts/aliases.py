@@ -17,6 +17,7 @@ from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import LazyList
 from cyxla.numpy.tracing.containers import kind_of
+from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.trace import Trace, require_current, user_line
 from cyxla.xla.hlo.builder import XlaOp
 
@@ -100,6 +101,15 @@ def note_alias(
 ) -> None:  # fmt: skip
     """Note that containers may be one object; see `Alias`."""
     require_current().program.aliases.append(Alias(objects, name, test, lists))
+
+
+def note_element(value: Any, values: StackedList) -> None:
+    """Note that a value is a copy of an element of a list for which arrays stand."""
+    for _, container in containers_in([value]):
+        note_alias([container], "an element", lists=[values])
+
+
+hooks.note_element = note_element
 
 
 def has_aliases(value: Any) -> bool:

@@ -34,10 +34,10 @@ class IndexedSequence:
     def __getitem__(self, key: Any) -> Any:
         if isinstance(self._values, StackedList) and self._values.is_sized and not isinstance(key, slice):
             require_current().program.catches = True  # Python raises its error if there is no such element
-            return self._values.element(key)
+            return self._values.copy_of(key)
         if isinstance(key, TracedArray) and is_traced(key) and key.ndim == 0 and key.dtype.kind in "iu":
             if isinstance(self._values, StackedList) and self._values.stacks is not None:
-                return self._values.element(key)
+                return self._values.copy_of(key)
             table = _table(self._values)
             if table is not None:
                 element = table[key]

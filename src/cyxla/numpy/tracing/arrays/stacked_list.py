@@ -20,6 +20,7 @@ from cyxla.numpy.tracing.arrays.number_storage import (
 from cyxla.numpy.tracing.arrays.traced_array import Doubt, TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.containers import LEAF, LIST, Kind, Tree, complete_lists, flatten, register_kind
 from cyxla.numpy.tracing.copies import noted_copy
+from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import current, require_current, resumed, user_line
 from cyxla.xla.hlo.builder import functions as xla
@@ -150,6 +151,13 @@ class StackedList(StoredList):
             for leaf, doubts in zip(flatten(made)[0], self.doubts, strict=True):
                 if doubts is not None and isinstance(leaf, TracedArray):
                     leaf.doubt = doubts[0]
+        return made
+
+    def copy_of(self, number: Any, stacks: Sequence[Any] | None = None) -> Any:
+        """Return an element as `element` does, with a note that it is a copy if it is more than a number."""
+        made = self.element(number, stacks)
+        if self.elements.tree != LEAF:
+            hooks.note_element(made, self)
         return made
 
     def parts(self) -> list[Any]:
@@ -380,7 +388,7 @@ class StackedList(StoredList):
         if self.is_never_made and type(key) is int and not self.is_guarded:
             return self._element(key)
         if is_traced_index(key) and not self.is_guarded:
-            found = self.element(key) if self.stacks is not None else self._looked_up(key)
+            found = self.copy_of(key) if self.stacks is not None else self._looked_up(key)
             if found is not None:
                 return found
         self.materialize()
@@ -401,7 +409,7 @@ class StackedList(StoredList):
             raise IndexError("list index out of range")
         if self.is_sized:
             require_current().program.catches = True  # Python raises its error if there is no such element
-        return self.element(number)
+        return self.copy_of(number)
 
     def copy(self) -> list[Any]:
         """Return a list with the same elements."""

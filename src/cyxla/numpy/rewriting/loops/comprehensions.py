@@ -17,6 +17,7 @@ from cyxla.numpy.rewriting.loops.plans import Variables
 from cyxla.numpy.rewriting.loops.recordings import INDEX
 from cyxla.numpy.rewriting.loops.stacks import Stacks, with_traced_numbers
 from cyxla.numpy.rewriting.loops.unrolling import MOST_UNROLLED
+from cyxla.numpy.rewriting.parts.aliases import note_alias
 from cyxla.numpy.rewriting.parts.parts import Part
 from cyxla.numpy.rewriting.parts.python_state import PythonState
 from cyxla.numpy.rewriting.python_functions.choices import condition, truth
@@ -337,7 +338,10 @@ class _Loop:
             return self._values
         for k, value in enumerate(self._values):
             self._stacks.store(k, value)
-        return StackedList(self._stacks.arrays, self._stacks.elements, self._stacks.doubts())
+        made = StackedList(self._stacks.arrays, self._stacks.elements, self._stacks.doubts())
+        if driver.lists_of_elements:
+            note_alias([], "an element", lists=[made, *driver.lists_of_elements])
+        return made
 
     def _iterate(self, driver: ForLoop, number: Any) -> None:
         value = self._element(self._source.element(number))

@@ -53,6 +53,7 @@ class ForLoop(Loop):
         self._is_known = False
         self._is_unrolled = self._source is None or not self._length_of_interest()
         self._is_done = False
+        self.lists_of_elements: list[StackedList] = []  # which the loop has appended to others
 
     def _length_of_interest(self) -> bool:
         """Return True if there are enough iterations for a loop of the program."""
@@ -217,6 +218,7 @@ class ForLoop(Loop):
             self._state = self._emit_while(recording)
         self._appends.finish()
         recording.containers.note_lists(self._state)
+        self.lists_of_elements = recording.containers.lists_of_elements
         self._require_same_lists()
 
     def _is_short(self, recording: Recording) -> bool:

@@ -21,6 +21,7 @@ from cyxla.numpy.rewriting.parts.aliases import (
     groups,
     has_aliases,
     is_container,
+    lists_with,
     note_alias,
     pairs_with_key,
     parts_of,
@@ -50,6 +51,11 @@ class StateContainers:
         Values before an iteration. What is the same as in `entry` is no copy.
     objects : PythonState
         Objects before the loop.
+
+    Attributes
+    ----------
+    lists_of_elements : list of StackedList
+        Lists with elements that the body appends to others.
     """
 
     def __init__(
@@ -65,6 +71,7 @@ class StateContainers:
         self._paths = {id(c): p for p, c in self._copies.items()}
         self._contents = {p: contents_now(c) for p, c in self._copies.items()}
         self._appended: list[tuple[StackedList | None, Any, Contents]] = []
+        self.lists_of_elements: list[StackedList] = []
         self._shared_first: dict[Path, Any] = {}
         for path, value in self._first.items():
             if objects.is_shared(value) or has_aliases(value) or path[:-1] in self._shared_first:
@@ -107,15 +114,18 @@ class StateContainers:
 
     def _check_appended(self) -> None:
         seen: set[int] = set()
+        self.lists_of_elements.clear()
         for _, value, contents in self._appended:
             kind = name_of_container(value)
             if isinstance(value, TableRow):
                 raise Unsuitable("its body appends a row of a list of lists to another list")
             if not has_same_contents(contents_now(value), contents):
                 raise Unsuitable(f"its body changes a {kind} that it appends to a list")
-            if id(value) in seen or self._objects.has(value) or has_aliases(value):
+            lists = lists_with(value)
+            if id(value) in seen or self._objects.has(value) or lists is None:
                 raise Unsuitable(f"its body appends a {kind} to a list that has several names")
             seen.add(id(value))
+            self.lists_of_elements += lists
 
     def learn(self, state: Sequence[Any]) -> None:
         """Take the values after the iteration, and add to the plan which containers may have other names."""
@@ -214,6 +224,9 @@ class StateContainers:
     def note_lists(self, values: Sequence[Any]) -> None:
         """Note which containers after the loop may be elements of lists to which it has appended them."""
         after = dict(containers_in(values))
+        longer = [v for v, _, _ in self._appended if v is not None]
+        if longer and self.lists_of_elements:
+            note_alias([], "an element", lists=[*longer, *self.lists_of_elements])
         for path, value in self._after.items():
             lists = [v for v, c, _ in self._appended if c is value and v is not None]
             if lists and path in after:

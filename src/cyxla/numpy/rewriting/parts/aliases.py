@@ -77,7 +77,7 @@ class Alias:
 
     def error(self) -> TraceError:
         """Return the error for containers that may be one, of which one is changed or returned."""
-        kind = name_of_container(self.objects[0])
+        kind = name_of_container(self.objects[0] if self.objects else self.lists[0])
         return TraceError(
             f"{self.name} is another {kind} or a new one, by the run of a loop or branch, and one of them is changed "
             "or returned",
@@ -110,6 +110,12 @@ def note_element(value: Any, values: StackedList) -> None:
 
 
 hooks.note_element = note_element
+
+
+def lists_with(value: Any) -> list[StackedList] | None:
+    """Return the lists of which a container is an element; None if it may also be one of other containers."""
+    found = [alias for alias in require_current().program.aliases if alias.has(value)]
+    return [v for a in found for v in a.lists] if all(a.lists and len(a.objects) == 1 for a in found) else None
 
 
 def has_aliases(value: Any) -> bool:
@@ -202,7 +208,7 @@ def require_no_aliases(trace: Trace, returned: Any, held: set[int]) -> None:
     escaping = held | {id(v) for _, v in containers_in([returned])}
     related = groups()
     for alias in trace.program.aliases:
-        copy, *others = alias.objects
+        copy, others = next(iter(alias.objects), None), alias.objects[1:]
         if alias.is_changed() or (id(copy) in escaping and any(id(v) in escaping for v in others)):
             alias.refuse(trace)
         elif id(copy) in escaping and sum(id(v) in escaping for v in related[id(copy)]) > 1:

@@ -310,6 +310,14 @@ def elements_in_turn(x, u):
     return [r[1] for r in rows]
 
 
+def last_element_written(x, u):
+    rows = [[v, u[0]] for v in x]
+    for r in rows:
+        s = r[0]
+    r[1] = s
+    return rows[-1][1]
+
+
 def best_element(x, u):
     rows = [[v, u[0]] for v in x]
     best = rows[0]
@@ -327,6 +335,15 @@ def best_element_written(x, u):
             best = r
     best[1] = 100.0
     return [r[1] for r in rows]
+
+
+def array_in_a_dict(x):
+    a = np.zeros(3)
+    d = {"a": a, "n": 0.0}
+    for v in x:
+        d = {"a": d["a"], "n": d["n"] + v}
+    d["a"][0] = 3.0
+    return list(a)
 
 
 def static_list(x):

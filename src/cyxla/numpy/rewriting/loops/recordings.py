@@ -198,6 +198,7 @@ class Recording:
         for slot, array in zip(slots, leaves.arrays, strict=True):
             self._checks.check(slot, array)
             slot.op = self.part.trace.capture(unchecked_value(self.variables, k, array))
+            slot.is_kept = array is slot.parameter
             if is_shared_array(array):
                 self._names.note_exchange(k, possible_roots(array), array is slot.parameter)
         note_unbound(self.variables, self.plan, k, value)
@@ -286,6 +287,7 @@ class Recording:
         flags = {s.variable: op for s, op in zip(self.slots, results, strict=True) if s.is_flag}
         by_slot = {id(s): op for s, op in zip(self.slots, results, strict=True)}
         doubts = {id(s): Doubt(by_slot[id(s.doubt)], is_numpy=False) for s in self.slots if s.doubt is not None}
+        written = self._written()
         for slot, op in zip(self.slots, results, strict=True):
             k = slot.variable
             if k < 0:
@@ -294,15 +296,20 @@ class Recording:
                 doubt = slot.init.doubt
                 if doubt is not None and doubt.is_numpy:
                     leave(require_current(), doubt)
-                array = self._with_flag(like(slot.parameter, op, weak_class(slot.kind)), k, flags.get(k))
-                array.doubt = doubts.get(id(slot))
+                array = self._same_array(slot, written) if k not in flags else None
+                if array is None:
+                    array = self._with_flag(like(slot.parameter, op, weak_class(slot.kind)), k, flags.get(k))
+                    array.doubt = doubts.get(id(slot))
                 by_variable.setdefault(k, []).append(array)
-        written = self._written()
         for k, parts in by_variable.items():
             values[k] = self._builders[k].build(parts)
             if k not in flags:
                 values[k] = self.containers.kept(values[k], k, written)
-        made = {(k, j): a for k, parts in by_variable.items() for j, a in enumerate(parts) if is_shared_array(a)}
+        same = {id(s.before) for s in self.slots}
+        made = {
+            (k, j): a for k, parts in by_variable.items() for j, a in enumerate(parts)
+            if is_shared_array(a) and id(a) not in same
+        }  # fmt: skip
         for k in by_variable:
             self._names.refuse_uses(k, self.entry[k])
         self._names.note_after(made)
@@ -311,6 +318,15 @@ class Recording:
         self.containers.forget()
         self.containers.note_after(values, count if self.plan.may_skip else None)
         return tuple(values)
+
+    def _same_array(self, slot: Slot, written: set[int]) -> TracedArray | None:
+        """Return the array before the loop if iterations leave it in its place, and do not write it; else None."""
+        before, parameter = slot.before, slot.parameter
+        if before is None or not slot.is_kept or not slot.is_array or id(parameter) in written:
+            return None
+        if not is_shared_array(before) or (before.kind, before.shape) != (parameter.kind, parameter.shape):
+            return None
+        return before
 
     def _written(self) -> set[int]:
         """Return the identities of the arrays of the state that iterations write."""

@@ -34,6 +34,8 @@ class Slot:
         Value after an iteration.
     before : TracedArray, optional
         Array that the variable has before the loop, which `init` is a value of.
+    is_kept : bool
+        Whether an iteration leaves the same array in its place, which it may write.
     doubt : Slot, optional
         Part that tells whether a number has another class than the parameter; its own leaf is -3.
     """
@@ -44,6 +46,7 @@ class Slot:
     leaf: int = -1
     op: XlaOp | None = None
     before: TracedArray | None = None
+    is_kept: bool = False
     doubt: Slot | None = None
 
     @property

@@ -21,6 +21,7 @@ from cyxla.numpy.rewriting.parts.aliases import (
     groups,
     has_aliases,
     is_container,
+    is_element_alone,
     lists_with,
     note_alias,
     pairs_with_key,
@@ -121,11 +122,10 @@ class StateContainers:
                 raise Unsuitable("its body appends a row of a list of lists to another list")
             if not has_same_contents(contents_now(value), contents):
                 raise Unsuitable(f"its body changes a {kind} that it appends to a list")
-            lists = lists_with(value)
-            if id(value) in seen or self._objects.has(value) or lists is None:
+            if id(value) in seen or self._objects.has(value) or not is_element_alone(value):
                 raise Unsuitable(f"its body appends a {kind} to a list that has several names")
             seen.add(id(value))
-            self.lists_of_elements += lists
+            self.lists_of_elements += lists_with(value)
 
     def learn(self, state: Sequence[Any]) -> None:
         """Take the values after the iteration, and add to the plan which containers may have other names."""
@@ -145,9 +145,11 @@ class StateContainers:
         self._pairs_of_entry = list(pairs_with_key({p: [id(c)] for p, c in self._first.items()}))
         self._pairs = _closure_of_pairs([*self._pairs_of_entry, *self._same], self._users)
         self._outer = _closure({p: [c] for p, c in self._shared_first.items()}, self._others, self._users)
+        elements = {p: [w for v in found for w in lists_with(v)] for p, found in keys.items()}
+        self._lists = _closure({}, elements, self._users)
         appended = {id(v) for _, v, _ in self._appended}
         in_lists = {p for p, found in keys.items() if any(id(v) in appended for v in found)}
-        self._plan.shared |= {p for pair in self._pairs for p in pair} | set(self._outer) | in_lists
+        self._plan.shared |= {p for pair in self._pairs for p in pair} | {*self._outer, *self._lists, *in_lists}
 
     # -- after the loop
 
@@ -214,6 +216,8 @@ class StateContainers:
         for path in self._after:
             found = [v for source in self._sources[path] for v in self._outer.get(source, ())]
             self._note(path, after, [*self._others[path], *found])
+            if path in self._lists and path in after:
+                note_alias([after[path]], self._name(path), lists=self._lists[path])
         if count is not None and self._first:
             is_skipped = xla.eq(count, require_current().constant(0, np.dtype(np.int64)))
             for p, q in self._pairs_of_entry:

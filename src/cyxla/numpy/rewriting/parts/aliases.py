@@ -112,10 +112,15 @@ def note_element(value: Any, values: StackedList) -> None:
 hooks.note_element = note_element
 
 
-def lists_with(value: Any) -> list[StackedList] | None:
-    """Return the lists of which a container is an element; None if it may also be one of other containers."""
+def lists_with(value: Any) -> list[StackedList]:
+    """Return the lists of which a container may be an element."""
+    return [v for alias in require_current().program.aliases if alias.has(value) for v in alias.lists]
+
+
+def is_element_alone(value: Any) -> bool:
+    """Return True for a container that may be an element of lists, but none of other containers."""
     found = [alias for alias in require_current().program.aliases if alias.has(value)]
-    return [v for a in found for v in a.lists] if all(a.lists and len(a.objects) == 1 for a in found) else None
+    return all(alias.lists and len(alias.objects) == 1 for alias in found)
 
 
 def has_aliases(value: Any) -> bool:

@@ -38,6 +38,7 @@ from cyxla.numpy.rewriting.parts.sharing import possible_roots, share
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound, unbound_flag
 from cyxla.numpy.rewriting.python_functions.choices import truth
 from cyxla.numpy.rewriting.syntax.jumps import VALUE
+from cyxla.numpy.tracing.arrays.number_table import TableRow
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.bodies import Body, inline, record_body
 from cyxla.numpy.tracing.results.conversion import convert
@@ -154,14 +155,15 @@ class TracedBranch:
             sides = [dict(containers_in([v])) for v in j.values_of(failed)]
             noted: set[Path] = set()
             for path, made in containers_in([after[n]]):
-                known = [v for s in sides if (v := s.get(path)) is not made and self._objects.has(v)]
+                found = [v for s in sides if (v := s.get(path)) is not None and v is not made]
+                known = [v for v in found if isinstance(v, TableRow) or self._objects.has(v)]
                 others = [v for v in known if path[:-1] in noted or entry.get(path) is not v or self._has_names(v)]
                 if others:
                     noted.add(path)
                     note_alias([made, *others], j.name)
 
     def _has_names(self, value: Any) -> bool:
-        return self._objects.is_shared(value) or has_aliases(value)
+        return isinstance(value, TableRow) or self._objects.is_shared(value) or has_aliases(value)
 
     def _changed_objects(self, failed: int | None, test: XlaOp) -> list[_ChangedObject | _ChangedPlaces]:
         """Return the objects that a side changes, and the values from outside."""

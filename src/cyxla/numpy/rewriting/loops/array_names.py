@@ -44,18 +44,46 @@ class ArrayNames:
         """Note which values before an iteration may be arrays that the body has under other names, too."""
         first: dict[int, TracedArray] = {}
         parameters = {(s.variable, s.leaf): s.parameter for s in self._slots if s.is_array}
+        firsts = self._arrays_before()
         for slot in self._slots:
             if not slot.is_array or not self._variables.is_local(slot.variable):
                 continue
             roots = [] if slot.before is None else possible_roots(slot.before)
-            has_names = slot.before is not None and has_other_names(slot.before)
-            others = [r for r in roots if r.origin or has_names or id(r) in self._plan.overwritten]
+            others = [r for before in (slot.before, *self._sources(slot, firsts)) for r in self._named_roots(before)]
             others += [first.setdefault(id(r), slot.parameter) for r in roots]
             others += self._plan.exchanged.get(slot.variable, ())
             others += [
                 parameters[a] for a, b in self._plan.related if b == (slot.variable, slot.leaf) and a in parameters
             ]
             share(slot.parameter, others, self._variables.names[slot.variable], _ITERATIONS)
+
+    def _arrays_before(self) -> dict[tuple[int, int], TracedArray]:
+        return {(s.variable, s.leaf): s.before for s in self._slots if s.is_array and s.before is not None}
+
+    def _named_roots(self, array: TracedArray | None) -> list[TracedArray]:
+        """Return the arrays that one may be, if the body may have them under other names."""
+        roots = [] if array is None else possible_roots(array)
+        has_names = array is not None and has_other_names(array)
+        return [r for r in roots if r.origin or has_names or id(r) in self._plan.overwritten]
+
+    def _sources(self, slot: Slot, firsts: Mapping[tuple[int, int], TracedArray]) -> list[TracedArray]:
+        """Return the arrays of other parts of the state before the loop that one may be after some iterations."""
+        own = slot.variable, slot.leaf
+        found, pending = {own}, [own]
+        while pending:
+            new = self._plan.flows.get(pending.pop(), set()) - found
+            found |= new
+            pending += new
+        return [firsts[key] for key in sorted(found - {own}) if key in firsts]
+
+    def note_flow(self, slot: Slot, array: TracedArray) -> None:
+        """Note which arrays of the state before an iteration a part of it may be after it."""
+        roots = set(map(id, possible_roots(array)))
+        sources = {
+            (s.variable, s.leaf) for s in self._slots if s.is_array and id(s.parameter) in roots and s is not slot
+        }
+        if sources:
+            self._plan.flows.setdefault((slot.variable, slot.leaf), set()).update(sources)
 
     def note_exchange(self, k: int, roots: Sequence[TracedArray], is_kept: bool) -> None:
         """Note that a variable may name its first array after the loop, or one of these of enclosing functions."""
@@ -104,11 +132,14 @@ class ArrayNames:
 
     def note_after(self, made: Mapping[tuple[int, int], TracedArray]) -> None:
         """Note which arrays the values after the loop may be."""
-        before = {(s.variable, s.leaf): s.before for s in self._slots if s.is_array and s.before is not None}
+        before = self._arrays_before()
+        slots = {(s.variable, s.leaf): s for s in self._slots if s.is_array}
         for (k, j), array in made.items():
             others = list(self._plan.exchanged.get(k, ()))
             if (old := before.get((k, j))) is not None and (self._plan.may_skip or k in self._plan.exchanged):
                 others.append(old)
+            if (k, j) in slots:
+                others += self._sources(slots[k, j], before)
             others += [made[a] for a, b in self._plan.related if b == (k, j) and a in made]
             share(array, others, self._variables.names[k], _ITERATIONS)
 

@@ -85,6 +85,8 @@ class Plan:
         Arrays of enclosing functions that variables may name after the loop.
     related : set of ((int, int), (int, int))
         Arrays of the state, by variable and leaf, that may share memory after an iteration.
+    flows : dict of (int, int) to set of (int, int)
+        Arrays of the state, by variable and leaf, that each may have been before an iteration.
     shared : set of tuple of int
         Paths of the lists, dicts and dataclasses in the state that may have other names; see `Path` of `aliases`.
     may_skip : bool
@@ -105,6 +107,7 @@ class Plan:
     as_object: set[int] = field(default_factory=set)
     exchanged: dict[int, list[TracedArray]] = field(default_factory=dict)
     related: set[tuple[tuple[int, int], tuple[int, int]]] = field(default_factory=set)
+    flows: dict[tuple[int, int], set[tuple[int, int]]] = field(default_factory=dict)
     shared: set[tuple[int, ...]] = field(default_factory=set)
     may_skip: bool = False
     period: int = 1
@@ -123,17 +126,8 @@ class Plan:
             frozenset(s) for s in (self.maybe_unbound, self.as_value, self.as_object, self.overwritten, self.traced)
         ]
         exchanged = {k: frozenset(map(id, arrays)) for k, arrays in self.exchanged.items()}
-        related = frozenset(self.related)
-        return (
-            len(self.learned),
-            kinds,
-            dict(self.ranks),
-            dict(self.doubtful),
-            sets,
-            exchanged,
-            related,
-            len(self.shared),
-        )
+        names = frozenset(self.related), sum(map(len, self.flows.values())), len(self.shared)
+        return len(self.learned), kinds, dict(self.ranks), dict(self.doubtful), sets, exchanged, names
 
 
 class Peel(Exception):  # noqa: N818 - no error, but a decision

@@ -200,6 +200,7 @@ class Recording:
             slot.op = self.part.trace.capture(unchecked_value(self.variables, k, array))
             slot.is_kept = array is slot.parameter
             if is_shared_array(array):
+                self._names.note_flow(slot, array)
                 self._names.note_exchange(k, possible_roots(array), array is slot.parameter)
         note_unbound(self.variables, self.plan, k, value)
         if k in self._flags:

@@ -75,7 +75,8 @@ class StateContainers:
         self.lists_of_elements: list[StackedList] = []
         self._shared_first: dict[Path, Any] = {}
         for path, value in self._first.items():
-            if objects.is_shared(value) or has_aliases(value) or path[:-1] in self._shared_first:
+            is_shared = objects.is_shared(value) or has_aliases(value) or isinstance(value, TableRow)
+            if is_shared or path[:-1] in self._shared_first:
                 self._shared_first[path] = value
         for path, copy in self._copies.items():
             if path in self._shared_first or path in plan.shared:
@@ -135,7 +136,7 @@ class StateContainers:
         keys = {p: related.get(id(c), [c]) for p, c in self._after.items()}
         self._sources = {p: [self._paths[id(v)] for v in found if id(v) in self._paths] for p, found in keys.items()}
         self._others = {
-            p: [v for v in found if id(v) not in self._paths and self._objects.has(v)] for p, found in keys.items()
+            p: [v for v in found if id(v) not in self._paths and self._is_outer(v)] for p, found in keys.items()
         }
         self._same = list(pairs_with_key({p: map(id, found) for p, found in keys.items()}))
         self._users: dict[Path, list[Path]] = {}
@@ -150,6 +151,9 @@ class StateContainers:
         appended = {id(v) for _, v, _ in self._appended}
         in_lists = {p for p, found in keys.items() if any(id(v) in appended for v in found)}
         self._plan.shared |= {p for pair in self._pairs for p in pair} | {*self._outer, *self._lists, *in_lists}
+
+    def _is_outer(self, value: Any) -> bool:
+        return isinstance(value, TableRow) or self._objects.has(value)
 
     # -- after the loop
 

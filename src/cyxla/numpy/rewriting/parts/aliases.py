@@ -13,6 +13,7 @@ from typing import Any
 
 from cyxla.errors import TraceError
 from cyxla.numpy.rewriting.parts.python_state import Contents, contents_of, has_same_contents, name_of_container
+from cyxla.numpy.tracing.arrays.number_table import TableRow
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import LazyList
@@ -88,6 +89,8 @@ class Alias:
 
 def contents_now(value: Any) -> Contents:
     """Return what a container holds; a list for which arrays stand does not make its elements."""
+    if isinstance(value, TableRow):
+        return [value.table.last_write]
     if not isinstance(value, StackedList):
         return contents_of(value)
     return [_CHANGED] if value.has_changed_elements() else value.contents()
@@ -171,9 +174,9 @@ def _containers(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 
 def parts_of(value: Any) -> Sequence[Any]:
     """Return the parts of a container; none of a value without any, or for whose parts arrays stand."""
-    kind = None if isinstance(value, SizedArray) else kind_of(value)
     has_arrays = isinstance(value, LazyList) and not (isinstance(value, StackedList) and value.stacks is None)
-    return () if kind is None or has_arrays else kind.parts(value)
+    kind = None if has_arrays or isinstance(value, SizedArray) else kind_of(value)
+    return () if kind is None else kind.parts(value)
 
 
 def pairs_with_key(keys: Mapping[Path, Iterable[int]]) -> Iterator[Pair]:
@@ -210,11 +213,15 @@ def require_no_aliases(trace: Trace, returned: Any, held: set[int]) -> None:
     """
     if not trace.program.aliases:
         return
-    escaping = held | {id(v) for _, v in containers_in([returned])}
+    known = held | {id(v) for _, v in containers_in([returned])}
     related = groups()
+
+    def escapes(value: Any) -> bool:
+        return id(value.table if isinstance(value, TableRow) else value) in known
+
     for alias in trace.program.aliases:
-        copy, others = next(iter(alias.objects), None), alias.objects[1:]
-        if alias.is_changed() or (id(copy) in escaping and any(id(v) in escaping for v in others)):
+        is_result = bool(alias.objects) and escapes(alias.objects[0])
+        if alias.is_changed() or (is_result and any(map(escapes, alias.objects[1:]))):
             alias.refuse(trace)
-        elif id(copy) in escaping and sum(id(v) in escaping for v in related[id(copy)]) > 1:
+        elif is_result and sum(map(escapes, related[id(alias.objects[0])])) > 1:
             raise alias.error()  # it may be one of those through others

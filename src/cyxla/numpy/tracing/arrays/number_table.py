@@ -34,6 +34,11 @@ class NumberTable(StoredList):
     ----------
     rows : list of list
         Rows, which nothing else holds.
+
+    Attributes
+    ----------
+    last_write : object
+        Object that each write replaces.
     """
 
     def __init__(self, rows: list[list[Any]]) -> None:
@@ -46,6 +51,7 @@ class NumberTable(StoredList):
         self.is_argument = False
         self._first_storage: NumberStorage | None = None  # of an argument
         self._first_op: XlaOp | None = None
+        self.last_write = object()
         self._has_copied_rows = False  # whose numbers stand for them, so that writes are not seen
         self._results: dict[int, Any] = {}
 
@@ -186,6 +192,7 @@ class NumberTable(StoredList):
 
     def write(self, row: Any, column: Any, value: Any) -> None:
         """Store a number."""
+        self.last_write = object()
         if self.storage is not None and (self.storage is not self._first_storage or self.storage.takes(value)):
             self.storage.write((row, column), value)
         elif self._is_plain(row, column) and not self.is_in_loop:

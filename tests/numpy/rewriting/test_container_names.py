@@ -346,6 +346,53 @@ def array_in_a_dict(x):
     return list(a)
 
 
+def arrays_exchanged_in_a_list(x):
+    a, b = np.zeros(2), np.ones(2)
+    c = [a, b]
+    for v in x:
+        if v > 0:
+            c = [c[1], c[0]]
+    b[0] = x[1]
+    return [list(v) for v in c]
+
+
+def row_of_a_table(x):
+    table = [[0.0, 1.0] for _ in x]
+    row = table[0] if x[0] > 0 else table[1]
+    row[0] = 5.0
+    return table
+
+
+def last_row_of_a_table(x):
+    table = [[0.0, 1.0] for _ in x]
+    for i in range(len(x)):
+        table[i][0] = x[i]
+    for row in table:
+        s = row[0]
+    row[1] = s + 1
+    return table[-1]
+
+
+def best_row_of_a_table(x):
+    table = [[0.0, 1.0] for _ in x]
+    for i in range(len(x)):
+        table[i][0] = x[i]
+    best = table[0]
+    for row in table:
+        if row[0] > best[0]:
+            best = row
+    return best[0] + best[1]
+
+
+def row_of_a_table_before_it_changes(x):
+    table = [[0.0, 1.0] for _ in x]
+    for i in range(len(x)):
+        table[i][0] = x[i]
+    row = table[0] if x[0] > 0 else table[1]
+    table[0][0] = table[1][0] = 7.0
+    return row[0]
+
+
 def static_list(x):
     a = []
     b = a
@@ -359,6 +406,7 @@ CASES = [value for value in list(vars().values()) if inspect.isfunction(value) a
 COMPILED = {  # which need not run plainly
     local_lists_in_turn, row_in_tuple, argument_in_dict, argument_in_each_dict, part_with_a_name, made_on_both_sides,
     dict_returned, kept_if_a_side_fails, best_element,
+    best_row_of_a_table,
 }  # fmt: skip
 NUMBERS = np.linspace(-1, 2, LENGTH)
 INPUTS = {"mixed": -NUMBERS, "negative": -abs(NUMBERS) - 0.5, "positive": abs(NUMBERS) + 0.5}

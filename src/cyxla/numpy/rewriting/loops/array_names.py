@@ -79,11 +79,10 @@ class ArrayNames:
     def note_flow(self, slot: Slot, array: TracedArray) -> None:
         """Note which arrays of the state before an iteration a part of it may be after it."""
         roots = set(map(id, possible_roots(array)))
-        sources = {
-            (s.variable, s.leaf) for s in self._slots if s.is_array and id(s.parameter) in roots and s is not slot
-        }
-        if sources:
-            self._plan.flows.setdefault((slot.variable, slot.leaf), set()).update(sources)
+        found = [s for s in self._slots if s.is_array and id(s.parameter) in roots and s is not slot]
+        if found:
+            sources = self._plan.flows.setdefault((slot.variable, slot.leaf), set())
+            sources.update((s.variable, s.leaf) for s in found)
 
     def note_exchange(self, k: int, roots: Sequence[TracedArray], is_kept: bool) -> None:
         """Note that a variable may name its first array after the loop, or one of these of enclosing functions."""

@@ -349,10 +349,14 @@ def array_in_a_dict(x):
 def arrays_exchanged_in_a_list(x):
     a, b = np.zeros(2), np.ones(2)
     c = [a, b]
-    for v in x:
-        if v > 0:
+    i = 0
+    while i < len(x) and x[i] > 0:
+        if x[3] > 0:
             c = [c[1], c[0]]
-    b[0] = x[1]
+        i += 1
+    for _ in x:
+        c = [c[1], c[0]]
+    b[:] = x[1]
     return [list(v) for v in c]
 
 
@@ -371,6 +375,18 @@ def last_row_of_a_table(x):
         s = row[0]
     row[1] = s + 1
     return table[-1]
+
+
+def row_of_a_known_table(x):
+    table = [[0.0, 1.0] for _ in range(LENGTH)]
+    s = x[4]
+    for row in table:
+        s = s + row[1]
+        row = table[1]
+    row[0] = x[5]
+    for v in x:
+        s = s + v
+    return table, s
 
 
 def best_row_of_a_table(x):

@@ -500,3 +500,8 @@ def test_classes_of_swapped_numbers(count: int) -> None:
     x[count] = -1
     found, wanted = cyxla.jit(swapped_numbers, fallback="numpy")(x, 0.0), swapped_numbers(x, 0.0)
     assert [(type(v), v) for v in found] == [(type(v), v) for v in wanted]
+
+
+def test_message_for_elements() -> None:
+    with pytest.raises(cyxla.errors.TraceError, match=r"an element of a list(.|\n)*values\[i\]\[j\]"):
+        cyxla.jit(elements_written, fallback="error")(*arguments_of(elements_written, INPUTS["positive"]))

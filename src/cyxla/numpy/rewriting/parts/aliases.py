@@ -78,13 +78,18 @@ class Alias:
 
     def error(self) -> TraceError:
         """Return the error for containers that may be one, of which one is changed or returned."""
-        kind = name_of_container(self.objects[0] if self.objects else self.lists[0])
+        if self.lists:
+            return TraceError(
+                "an element of a list that a loop or a traced index has found is changed", where=self._where,
+                hint="write values[i][j] in a loop over the indices, or use an array",
+            )  # fmt: skip
+        kind = name_of_container(self.objects[0])
         return TraceError(
             f"{self.name} is another {kind} or a new one, by the run of a loop or branch, and one of them is changed "
             "or returned",
             where=self._where,
             hint=f"make a copy of it before the loop or branch, or use an array in place of the {kind}",
-        )  # fmt: skip
+        )
 
 
 def contents_now(value: Any) -> Contents:

@@ -504,4 +504,4 @@ def test_classes_of_swapped_numbers(count: int) -> None:
 
 def test_message_for_elements() -> None:
     with pytest.raises(cyxla.errors.TraceError, match=r"an element of a list(.|\n)*values\[i\]\[j\]"):
-        cyxla.jit(elements_written, fallback="error")(*arguments_of(elements_written, INPUTS["positive"]))
+        cyxla.jit(element_at_traced_index, fallback="error")(*arguments_of(element_at_traced_index, INPUTS["positive"]))

@@ -18,7 +18,6 @@ from cyxla.numpy.rewriting.parts.aliases import (
     has_aliases,
     is_container,
     note_alias,
-    note_copy_of,
     pairs_with_key,
 )
 from cyxla.numpy.rewriting.parts.new_objects import SideOfBranch, first_kept
@@ -147,7 +146,7 @@ class TracedBranch:
         return (*after[: len(self._names)], *self.entry[len(self._names) :])
 
     def _note_choices(self, joined: Sequence[_Joined], after: Sequence[Any], failed: int | None) -> None:
-        """Note which lists and dicts from before the branch new ones may be, unless nothing else names them."""
+        """Note which lists and dicts that have other names new ones may be."""
         for n, j in enumerate(joined):
             if j.is_same:
                 continue
@@ -156,8 +155,8 @@ class TracedBranch:
             noted: set[Path] = set()
             for path, made in containers_in([after[n]]):
                 found = [v for s in sides if (v := s.get(path)) is not None and v is not made]
-                known = [v for v in found if isinstance(v, TableRow) or self._objects.has(v)]
-                others = [v for v in known if path[:-1] in noted or entry.get(path) is not v or self._has_names(v)]
+                old = [v for v in found if self._objects.has(v) and (path[:-1] in noted or entry.get(path) is not v)]
+                others = [*old, *(v for v in found if self._has_names(v))]
                 if others:
                     noted.add(path)
                     note_alias([made, *others], j.name)
@@ -411,9 +410,6 @@ def _share_containers(joined: Sequence[_Joined], after: list[Any], failed: int |
         for p, q in pairs_with_key({p: [id(c)] for p, c in found.items()}):
             if made[p] is not made[q]:
                 note_alias([made[p], made[q]], joined[p[0]].name)
-    for n, j in enumerate(joined):
-        if not j.is_same:
-            note_copy_of(after[n], j.values_of(failed), j.name)
 
 
 def _relate(joined: Sequence[_Joined], after: list[Any], failed: int | None) -> None:

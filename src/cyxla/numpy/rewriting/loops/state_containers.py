@@ -19,10 +19,9 @@ from cyxla.numpy.rewriting.parts.aliases import (
     contents_now,
     first_changed,
     groups,
-    has_aliases,
     is_container,
     is_element_alone,
-    lists_with,
+    lists_by_element,
     note_alias,
     pairs_with_key,
     parts_of,
@@ -74,8 +73,9 @@ class StateContainers:
         self._appended: list[tuple[StackedList | None, Any, Contents]] = []
         self.lists_of_elements: list[StackedList] = []
         self._shared_first: dict[Path, Any] = {}
+        noted = groups()
         for path, value in self._first.items():
-            is_shared = objects.is_shared(value) or has_aliases(value) or isinstance(value, TableRow)
+            is_shared = objects.is_shared(value) or id(value) in noted or isinstance(value, TableRow)
             if is_shared or path[:-1] in self._shared_first:
                 self._shared_first[path] = value
         for path, copy in self._copies.items():
@@ -101,8 +101,7 @@ class StateContainers:
         """
         alias = first_changed(self._since)
         if alias is not None:
-            kind = type(alias.objects[0]).__name__
-            peel_or_fail(can_peel, f"its body changes a {kind} that has several names, or may be another one")
+            peel_or_fail(can_peel, f"its body changes a {alias.kind} that has several names, or may be another one")
         self._check_appended()
         for path, copy in self._copies.items():
             if not isinstance(copy, list) and self._is_changed(path):
@@ -115,7 +114,7 @@ class StateContainers:
         return not has_same_contents(contents_now(self._copies[path]), self._contents[path])
 
     def _check_appended(self) -> None:
-        seen: set[int] = set()
+        seen, lists = set[int](), lists_by_element()
         self.lists_of_elements.clear()
         for _, value, contents in self._appended:
             kind = name_of_container(value)
@@ -126,7 +125,7 @@ class StateContainers:
             if id(value) in seen or self._objects.has(value) or not is_element_alone(value):
                 raise Unsuitable(f"its body appends a {kind} to a list that has several names")
             seen.add(id(value))
-            self.lists_of_elements += lists_with(value)
+            self.lists_of_elements += lists.get(id(value), ())
 
     def learn(self, state: Sequence[Any]) -> None:
         """Take the values after the iteration, and add to the plan which containers may have other names."""
@@ -146,7 +145,8 @@ class StateContainers:
         self._pairs_of_entry = list(pairs_with_key({p: [id(c)] for p, c in self._first.items()}))
         self._pairs = _closure_of_pairs([*self._pairs_of_entry, *self._same], self._users)
         self._outer = _closure({p: [c] for p, c in self._shared_first.items()}, self._others, self._users)
-        elements = {p: [w for v in found for w in lists_with(v)] for p, found in keys.items()}
+        lists = lists_by_element()
+        elements = {p: [w for v in found for w in lists.get(id(v), ())] for p, found in keys.items()}
         self._lists = _closure({}, elements, self._users)
         appended = {id(v) for _, v, _ in self._appended}
         in_lists = {p for p, found in keys.items() if any(id(v) in appended for v in found)}

@@ -76,6 +76,11 @@ class Alias:
             raise self.error()
         trace.leave_if(self.test, lambda _: self.error())
 
+    @property
+    def kind(self) -> str:
+        """Name of the class of the containers, for messages."""
+        return name_of_container(next(iter((*self.objects, *self.lists))))
+
     def error(self) -> TraceError:
         """Return the error for containers that may be one, of which one is changed or returned."""
         if self.lists:
@@ -83,7 +88,7 @@ class Alias:
                 "an element of a list that a loop or a traced index has found is changed", where=self._where,
                 hint="write values[i][j] in a loop over the indices, or use an array",
             )  # fmt: skip
-        kind = name_of_container(self.objects[0])
+        kind = self.kind
         return TraceError(
             f"{self.name} is another {kind} or a new one, by the run of a loop or branch, and one of them is changed "
             "or returned",
@@ -120,9 +125,13 @@ def note_element(value: Any, values: StackedList) -> None:
 hooks.note_element = note_element
 
 
-def lists_with(value: Any) -> list[StackedList]:
-    """Return the lists of which a container may be an element."""
-    return [v for alias in require_current().program.aliases if alias.has(value) for v in alias.lists]
+def lists_by_element() -> dict[int, list[StackedList]]:
+    """Return for each container the lists of which it may be an element, by identity."""
+    found: dict[int, list[StackedList]] = {}
+    for alias in require_current().program.aliases:
+        for value in alias.objects if alias.lists else ():
+            found.setdefault(id(value), []).extend(alias.lists)
+    return found
 
 
 def is_element_alone(value: Any) -> bool:
@@ -153,15 +162,6 @@ def groups() -> dict[int, list[Any]]:
 def first_changed(since: int) -> Alias | None:
     """Return the first of the notes from a number on of which a container has changed."""
     return next((alias for alias in require_current().program.aliases[since:] if alias.is_changed()), None)
-
-
-def note_copy_of(copy: Any, originals: Sequence[Any], name: str) -> None:
-    """Note that a new container, and those in it, may be those that its originals may be."""
-    if require_current().program.aliases:
-        found = dict(containers_in([copy]))
-        for path, original in (pair for value in originals for pair in containers_in([value])):
-            if path in found and found[path] is not original and has_aliases(original):
-                note_alias([found[path], original], name)
 
 
 def containers_in(values: Sequence[Any]) -> Iterator[tuple[Path, Any]]:

@@ -21,6 +21,13 @@ def pytest_collection():
     gc.disable()
 
 
+def pytest_generate_tests(metafunc):
+    """Refuse tables of cases without an order, which the processes of one run would collect differently."""
+    for mark in metafunc.definition.iter_markers("parametrize"):
+        if any(isinstance(values, set | frozenset) for values in [*mark.args, *mark.kwargs.values()]):
+            raise pytest.UsageError(f"{metafunc.definition.nodeid}: parametrize with a list, not with a set")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Mark rows of long tables as slow, for tests that say how many rows are not."""

@@ -419,11 +419,11 @@ def static_list(x):
 
 
 CASES = [value for value in list(vars().values()) if inspect.isfunction(value) and value.__module__ == __name__]
-COMPILED = {  # which need not run plainly
+COMPILED = (  # which need not run plainly
     local_lists_in_turn, row_in_tuple, argument_in_dict, argument_in_each_dict, part_with_a_name, made_on_both_sides,
     dict_returned, kept_if_a_side_fails, best_element,
     best_row_of_a_table,
-}  # fmt: skip
+)  # fmt: skip
 NUMBERS = np.linspace(-1, 2, LENGTH)
 INPUTS = {"mixed": -NUMBERS, "negative": -abs(NUMBERS) - 0.5, "positive": abs(NUMBERS) + 0.5}
 

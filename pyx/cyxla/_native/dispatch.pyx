@@ -55,7 +55,11 @@ cdef extern from *:
         type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
         PyType_Modified(type);
     }
+
+    /* Lets an exception that is set propagate. */
+    static int cyx_raise_current(void) { return -1; }
     """
+    int raise_current "cyx_raise_current"() except -1
     void cyx_set_vectorcall(PyTypeObject *, Py_ssize_t) noexcept
 
 _import_array()

@@ -106,38 +106,45 @@ cdef class Dispatcher:
                 if signature.matches(args, nargs, kwnames, inputs, capacity, &out):
                     self.last = signature
                     return self.run(signature, args, nargs, kwnames, inputs, out)
-        return self.call_slowly(
-            passed_values(args, nargs, kwnames), () if kwnames == NULL else <tuple> kwnames, hash
-        )
+        return self.call_slowly(passed_values(args, nargs, kwnames), names_of(kwnames), hash)
 
     cdef object run(
         self, CallSignature signature, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **inputs,
         PyObject *out,
     ):
-        cdef Py_ssize_t k
         cdef Compiled compiled = signature.compiled
         self.hits += 1
         self.clock += 1
         compiled.stamp = self.clock
         try:
-            if compiled.direct is not None:
-                return PyObject_Vectorcall(compiled.direct, args, nargs, kwnames)
-            if compiled.plain or (compiled.n_writes and not compiled.may_write(inputs, signature.inputs)):
-                return self.call_plainly(
-                    compiled, passed_values(args, nargs, kwnames), () if kwnames == NULL else <tuple> kwnames
-                )
-            if compiled.takes_passed:
-                return self.run_with_passed(
-                    compiled, [<object> inputs[k] for k in range(signature.inputs)], None if out == NULL else <object> out,
-                    passed_values(args, nargs, kwnames), () if kwnames == NULL else <tuple> kwnames,
-                )
-            return compiled.run(inputs, signature.inputs, None if out == NULL else <object> out)
-        except CaughtError as failure:
-            return self.call_after_failure(
-                failure.error, passed_values(args, nargs, kwnames), () if kwnames == NULL else <tuple> kwnames
-            )
+            if compiled.is_plain_run and out == NULL:
+                return compiled.run_in_order(inputs, inputs, signature.inputs, None)
+            return self.run_otherwise(signature, args, nargs, kwnames, inputs, out)
         finally:
             signature.release_inputs(inputs)
+
+    cdef object run_otherwise(
+        self, CallSignature signature, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **inputs,
+        PyObject *out,
+    ):
+        """Run a program that writes to its inputs, or one for which the function itself or Python code runs."""
+        cdef Py_ssize_t k
+        cdef Compiled compiled = signature.compiled
+        if compiled.direct is not None:
+            return PyObject_Vectorcall(compiled.direct, args, nargs, kwnames)
+        if compiled.plain or (compiled.n_writes and not compiled.may_write(inputs, signature.inputs)):
+            return self.call_plainly(compiled, passed_values(args, nargs, kwnames), names_of(kwnames))
+        if compiled.takes_passed:
+            return self.run_with_passed(
+                compiled, [<object> inputs[k] for k in range(signature.inputs)], None if out == NULL else <object> out,
+                passed_values(args, nargs, kwnames), names_of(kwnames),
+            )
+        return compiled.run(inputs, signature.inputs, None if out == NULL else <object> out)
+
+
+cdef object names_of(PyObject *kwnames):
+    """Return the names of the keyword arguments of a call."""
+    return () if kwnames == NULL else <object> kwnames
 
 
 cdef tuple passed_values(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames):
@@ -146,11 +153,29 @@ cdef tuple passed_values(PyObject *const *args, Py_ssize_t nargs, PyObject *kwna
     return tuple([<object> args[k] for k in range(count)])
 
 
+cdef object call_with_frames(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames):
+    return (<Dispatcher> self).invoke(args, PyVectorcall_NARGS(nargsf), kwnames)
+
+
 cdef PyObject *call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) noexcept:
-    """Implement vectorcall; exceptions propagate without the frames of this file."""
+    """Implement vectorcall; exceptions propagate without the frames of this file.
+
+    A cast in place of an `except` clause saves the copy of the exception being handled, which each call would make.
+    """
+    cdef PyObject *result = (<vectorcallfunc> call_with_frames)(self, args, nargsf, kwnames)
+    return call_after_error(<Dispatcher> self, args, PyVectorcall_NARGS(nargsf), kwnames) if result == NULL else result
+
+
+cdef PyObject *call_after_error(
+    Dispatcher self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames
+) noexcept:
+    """Return the result of the function itself if it may catch the error of the call, else raise that error."""
     cdef object result = None, error = None
     try:
-        result = (<Dispatcher> self).invoke(args, PyVectorcall_NARGS(nargsf), kwnames)
+        try:
+            raise_current()
+        except CaughtError as failure:
+            result = self.call_after_failure(failure.error, passed_values(args, nargs, kwnames), names_of(kwnames))
     except BaseException as raised:
         error = raised
     if error is None:

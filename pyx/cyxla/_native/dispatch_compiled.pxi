@@ -43,6 +43,7 @@ cdef class Compiled:
     cdef readonly tuple plan, input_axes, layouts, spectra
     cdef readonly bint fails, finishes, takes_passed, plain
     cdef readonly tuple writes
+    cdef bint is_plain_run  # True if a call runs the program on its inputs, and does nothing else
     cdef bint passes_arguments  # True if an argument itself is among the results
     cdef Py_ssize_t n_writes
     cdef Py_ssize_t *written  # numbers of the inputs that are written
@@ -66,6 +67,7 @@ cdef class Compiled:
             raise MemoryError
         for k, number in enumerate(writes):
             self.written[k] = number
+        self.is_plain_run = not (plain or takes_passed or finishes or writes) and input_axes is direct is None
         self.passes_arguments = has_arguments(plan)
         self.plan, self.fails, self.rank0 = plan, fails, rank0
         self.input_axes, self.layouts, self.spectra = input_axes, layouts, spectra

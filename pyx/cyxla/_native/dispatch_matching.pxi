@@ -127,20 +127,11 @@ cdef bint match_node(const SignatureNode **at, PyObject *value, PyObject **input
     cdef const SignatureNode *node = at[0]
     at[0] += 1
     cdef int kind = node.kind
-    if kind == Node.ARRAY:
-        if not is_array(value, node):
-            return False
-        store_input(inputs, node.slot, value)
-        return True
-    if kind == Node.SCALAR:
-        if Py_TYPE(value) != node.descr.typeobj:
-            return False
-        store_input(inputs, node.slot, value)
-        return True
     if kind <= Node.COMPLEX:
-        if not is_number(value, kind):
+        if not is_leaf(value, node):
             return False
-        store_input(inputs, node.slot, value)
+        Py_INCREF(<object> value)
+        inputs[node.slot] = value
         return True
     if kind == Node.NONE:
         return value == Py_None
@@ -163,9 +154,13 @@ cdef bint refers_to(PyObject *reference, PyObject *value) noexcept:
     return <PyObject *> target == value
 
 
-cdef inline void store_input(PyObject **inputs, Py_ssize_t slot, PyObject *value) noexcept:
-    Py_XINCREF(value)
-    inputs[slot] = value
+cdef inline bint is_leaf(PyObject *value, const SignatureNode *node) noexcept:
+    """Return True if a value is the array or number of a node."""
+    if node.kind == Node.ARRAY:
+        return is_array(value, node)
+    if node.kind == Node.SCALAR:
+        return Py_TYPE(value) == node.descr.typeobj
+    return is_number(value, node.kind)
 
 
 cdef bint is_number(PyObject *value, int kind) noexcept:

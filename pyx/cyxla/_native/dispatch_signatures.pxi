@@ -27,6 +27,7 @@ cdef class CallSignature:
     cdef Guard *guards
     cdef npy_intp *dims
     cdef Py_ssize_t nargs, inputs, n_guards
+    cdef bint is_flat  # True if each argument is an array or a number; the inputs are then the caller's references
     cdef tuple kwnames
     cdef list kept_alive
     cdef readonly Compiled compiled
@@ -36,6 +37,7 @@ cdef class CallSignature:
     ):
         self.compiled, self.nargs, self.kwnames, self.inputs = compiled, nargs, kwnames, inputs
         self.kept_alive = [nodes, guards]
+        self.is_flat = not guards and all(row[0] <= Node.COMPLEX for row in nodes)
         self.set_guards(guards or [])
         self.nodes = <SignatureNode *> PyMem_Calloc(len(nodes) + 1, sizeof(SignatureNode))
         arrays = [row[3] for row in nodes if row[0] <= Node.SCALAR]
@@ -88,7 +90,10 @@ cdef class CallSignature:
         self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **inputs, Py_ssize_t capacity,
         PyObject **out,
     ):
-        """Return True if arguments have this signature; `inputs` then owns them, in the order of the program."""
+        """Return True if arguments have this signature; `inputs` then has them in the order of the program.
+
+        They are new references unless `is_flat`, and `release_inputs` drops them.
+        """
         cdef Py_ssize_t k, count = nargs
         if nargs != self.nargs or self.inputs > capacity:
             return False
@@ -98,8 +103,14 @@ cdef class CallSignature:
             count += PyTuple_GET_SIZE(<tuple> kwnames)
         elif PyTuple_GET_SIZE(self.kwnames):
             return False
-        memset(inputs, 0, self.inputs * sizeof(PyObject *))
         cdef const SignatureNode *at = self.nodes
+        if self.is_flat:
+            for k in range(count):
+                if not is_leaf(args[k], &at[k]):
+                    return False
+                inputs[at[k].slot] = args[k]
+            return True
+        memset(inputs, 0, self.inputs * sizeof(PyObject *))
         for k in range(count):
             if at.kind == Node.OUT:
                 out[0] = args[k]
@@ -163,7 +174,8 @@ cdef class CallSignature:
             PyMem_Free(values)
         return is_match
 
-    cdef void release_inputs(self, PyObject **inputs):
+    cdef void release_inputs(self, PyObject **inputs) noexcept:
         cdef Py_ssize_t k
-        for k in range(self.inputs):
-            Py_XDECREF(inputs[k])
+        if not self.is_flat:
+            for k in range(self.inputs):
+                Py_XDECREF(inputs[k])

@@ -16,7 +16,25 @@ cdef struct Spec:
     size_t bytes
 
 
-cdef bint matches(PyObject *value, const Spec *spec) noexcept
+cdef inline bint matches(PyObject *value, const Spec *spec) noexcept:
+    """Return True if an argument can be passed to the program without a conversion. Misaligned data is allowed."""
+    if not PyArray_CheckExact(value):
+        return False
+    cdef PyArrayObject *array = <PyArrayObject *> value
+    if PyArray_DESCR(array) != spec.descr and (
+        PyArray_TYPE(array) != spec.type_num or not PyArray_ISNOTSWAPPED(array)
+    ):
+        return False
+    if PyArray_NDIM(array) != spec.ndim or not PyArray_IS_C_CONTIGUOUS(array):
+        return False
+    cdef npy_intp *dims = PyArray_DIMS(array)
+    cdef int k
+    for k in range(spec.ndim):
+        if dims[k] != spec.dims[k]:
+            return False
+    return True
+
+
 cdef object new_array(const Spec *spec)
 cdef object first_rows(object array, npy_intp rows, bint owned)
 

@@ -148,25 +148,6 @@ RECIPE_MAGIC = kernels.head[0].to_bytes(8, "little")
 RECIPE_HEADER_BYTES = 32  # bytes of the header, with the magic number and the length
 
 
-cdef bint matches(PyObject *value, const Spec *spec) noexcept:
-    """Return True if an argument can be passed to the program without a conversion. Misaligned data is allowed."""
-    if not PyArray_CheckExact(value):
-        return False
-    cdef PyArrayObject *array = <PyArrayObject *> value
-    if PyArray_DESCR(array) != spec.descr and (
-        PyArray_TYPE(array) != spec.type_num or not PyArray_ISNOTSWAPPED(array)
-    ):
-        return False
-    if PyArray_NDIM(array) != spec.ndim or not PyArray_IS_C_CONTIGUOUS(array):
-        return False
-    cdef npy_intp *dims = PyArray_DIMS(array)
-    cdef int k
-    for k in range(spec.ndim):
-        if dims[k] != spec.dims[k]:
-            return False
-    return True
-
-
 cdef object new_array(const Spec *spec):
     """Return an uninitialised array over memory of the pool."""
     cdef Block block = Block.__new__(Block)
@@ -180,7 +161,7 @@ cdef object new_array(const Spec *spec):
     return array_over(block, spec)
 
 
-cdef object array_over(Block block, const Spec *spec):
+cdef inline object array_over(Block block, const Spec *spec):
     """Return an array over the memory of a block."""
     array = PyArray_NewFromDescr(
         &PyArray_Type, spec.descr, spec.ndim, spec.dims, NULL, block.data, NPY_ARRAY_CARRAY, NULL

@@ -39,6 +39,9 @@ cdef extern from "Python.h":
     PyObject *Py_None
     PyObject *Py_True
     PyObject *PyCell_GET(PyObject *) noexcept
+    PyObject *PyFunction_GET_CODE(PyObject *) noexcept
+    PyObject *PyFunction_GET_DEFAULTS(PyObject *) noexcept
+    PyObject *PyFunction_GET_KW_DEFAULTS(PyObject *) noexcept
     PyObject *PyDict_GetItem(PyObject *, PyObject *) noexcept
     PyObject *PySequence_GetItem(PyObject *, Py_ssize_t) noexcept
     bint PyList_Check(object) noexcept
@@ -58,8 +61,12 @@ cdef extern from *:
 
     /* Lets an exception that is set propagate. */
     static int cyx_raise_current(void) { return -1; }
+
+    /* Returns the number of a class's present attributes; 0 if Python has given it none since they changed last. */
+    static unsigned int cyx_class_version(PyObject *type) { return ((PyTypeObject *) type)->tp_version_tag; }
     """
     int raise_current "cyx_raise_current"() except -1
+    unsigned int cyx_class_version(object) noexcept
     void cyx_set_vectorcall(PyTypeObject *, Py_ssize_t) noexcept
 
 _import_array()
@@ -96,6 +103,8 @@ cpdef enum Node:
     MISSING  # a name or an attribute that does not exist
     ANY  # an object that is used by later guards alone
     NUMBERS  # a list of Python's numbers of one class, which is passed as an array
+    CLASS  # a class, by its methods
+    FUNCTION  # a function, by its code and defaults
 
 
 cdef struct SignatureNode:
@@ -118,13 +127,14 @@ cpdef enum Source:
     CELL  # the contents of a cell
     ATTRIBUTE  # an attribute of the object of an earlier guard
     ITEM  # an element of the list, tuple or dict of an earlier guard
+    FIXED  # a class or a function, which is the same at every call
 
 
 cdef struct Guard:
     # A value from outside that a program depends on; its pointers belong to the CallSignature.
     int source
     Py_ssize_t of  # number of an earlier guard, or of an argument
-    PyObject *owner  # globals, or a cell
+    PyObject *owner  # globals, a cell, or a class or function
     PyObject *builtins
     PyObject *key
     Py_ssize_t node  # number of the node that the value must match
@@ -189,6 +199,40 @@ cdef class Receiver:
 
     def __init__(self, value):
         self.value = value
+
+
+@cython.final
+cdef class ClassGuard:
+    """A class whose methods must be the ones that a program was compiled for.
+
+    Parameters
+    ----------
+    kind : type
+        Class.
+    is_same : callable
+        Function that compares the methods. It is called if an attribute of the class or of a base was assigned since
+        the last call, which Python counts.
+    """
+
+    cdef object kind, is_same
+    cdef unsigned int version  # of the attributes when they were compared; 0 if they were not
+
+    def __init__(self, kind, is_same):
+        self.kind, self.is_same = kind, is_same
+
+    cdef bint holds(self) noexcept:
+        cdef unsigned int version = cyx_class_version(self.kind)
+        if version and version == self.version:
+            return True
+        try:
+            self.kind.__init__  # a lookup gives the class a version
+            version = cyx_class_version(self.kind)
+            if not self.is_same():
+                return False
+        except Exception:
+            return False
+        self.version = version
+        return True
 
 
 class CaughtError(Exception):

@@ -13,6 +13,8 @@ cdef PyObject *find_value(const Guard *guard, PyObject *const *args, PyObject **
         value = PyDict_GetItem(guard.owner, guard.key)
         if value == NULL:
             value = PyDict_GetItem(guard.builtins, guard.key)
+    elif guard.source == Source.FIXED:
+        value = guard.owner
     elif guard.source == Source.CELL:
         value = PyCell_GET(guard.owner)
     elif guard.source == Source.ATTRIBUTE:
@@ -145,7 +147,32 @@ cdef bint match_node(const SignatureNode **at, PyObject *value, PyObject **input
         return False
     if kind == Node.NUMBERS:
         return match_numbers(node, value, inputs)
+    if kind == Node.CLASS:
+        return (<ClassGuard> node.key).holds()
+    if kind == Node.FUNCTION:
+        return is_function(value, <tuple> node.names)
     return is_static(value, node)
+
+
+cdef bint is_function(PyObject *value, tuple parts) noexcept:
+    """Return True if a function has these code, defaults, defaults by name, and values of those; None for no defaults."""
+    cdef Py_ssize_t position = 0
+    cdef Py_ssize_t at = 3
+    cdef PyObject *key
+    cdef PyObject *default
+    cdef PyObject *defaults = PyFunction_GET_DEFAULTS(value)
+    cdef PyObject *named = PyFunction_GET_KW_DEFAULTS(value)
+    if (
+        PyFunction_GET_CODE(value) != PyTuple_GET_ITEM(parts, 0)
+        or (Py_None if defaults == NULL else defaults) != PyTuple_GET_ITEM(parts, 1)
+        or (Py_None if named == NULL else named) != PyTuple_GET_ITEM(parts, 2)
+    ):
+        return False
+    while named != NULL and PyDict_Next(<object> named, &position, &key, &default):
+        if at == PyTuple_GET_SIZE(parts) or default != PyTuple_GET_ITEM(parts, at):
+            return False
+        at += 1
+    return at == PyTuple_GET_SIZE(parts)
 
 
 cdef bint refers_to(PyObject *reference, PyObject *value) noexcept:

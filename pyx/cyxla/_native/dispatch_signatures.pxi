@@ -27,7 +27,8 @@ cdef class CallSignature:
     cdef Guard *guards
     cdef npy_intp *dims
     cdef Py_ssize_t nargs, inputs, n_guards
-    cdef bint is_flat  # True if each argument is an array or a number; the inputs are then the caller's references
+    cdef bint is_flat  # True if each argument is an array or a number
+    cdef Py_ssize_t borrowed  # number of inputs whose references are the caller's: those of flat arguments
     cdef tuple kwnames
     cdef list kept_alive
     cdef readonly Compiled compiled
@@ -37,7 +38,9 @@ cdef class CallSignature:
     ):
         self.compiled, self.nargs, self.kwnames, self.inputs = compiled, nargs, kwnames, inputs
         self.kept_alive = [nodes, guards]
-        self.is_flat = not guards and all(row[0] <= Node.COMPLEX for row in nodes)
+        of_arguments = nodes[:min([guard[4] for guard in guards])] if guards else nodes
+        self.is_flat = all(row[0] <= Node.COMPLEX for row in of_arguments)
+        self.borrowed = len(of_arguments) if self.is_flat else 0
         self.set_guards(guards or [])
         self.nodes = <SignatureNode *> PyMem_Calloc(len(nodes) + 1, sizeof(SignatureNode))
         arrays = [row[3] for row in nodes if row[0] <= Node.SCALAR]
@@ -92,7 +95,7 @@ cdef class CallSignature:
     ):
         """Return True if arguments have this signature; `inputs` then has them in the order of the program.
 
-        They are new references unless `is_flat`, and `release_inputs` drops them.
+        All but the first `borrowed` are new references, which `release_inputs` drops.
         """
         cdef Py_ssize_t k, count = nargs
         if nargs != self.nargs or self.inputs > capacity:
@@ -104,20 +107,21 @@ cdef class CallSignature:
         elif PyTuple_GET_SIZE(self.kwnames):
             return False
         cdef const SignatureNode *at = self.nodes
+        for k in range(self.borrowed, self.inputs):
+            inputs[k] = NULL
         if self.is_flat:
             for k in range(count):
                 if not is_leaf(args[k], &at[k]):
                     return False
                 inputs[at[k].slot] = args[k]
-            return True
-        memset(inputs, 0, self.inputs * sizeof(PyObject *))
-        for k in range(count):
-            if at.kind == Node.OUT:
-                out[0] = args[k]
-                at += 1
-            elif not match_node(&at, args[k], inputs):
-                self.release_inputs(inputs)
-                return False
+        else:
+            for k in range(count):
+                if at.kind == Node.OUT:
+                    out[0] = args[k]
+                    at += 1
+                elif not match_node(&at, args[k], inputs):
+                    self.release_inputs(inputs)
+                    return False
         if self.n_guards and not self.match_guards(args, inputs):
             self.release_inputs(inputs)
             return False
@@ -176,6 +180,5 @@ cdef class CallSignature:
 
     cdef void release_inputs(self, PyObject **inputs) noexcept:
         cdef Py_ssize_t k
-        if not self.is_flat:
-            for k in range(self.inputs):
-                Py_XDECREF(inputs[k])
+        for k in range(self.borrowed, self.inputs):
+            Py_XDECREF(inputs[k])

@@ -25,6 +25,8 @@ class Node(IntEnum):
     MISSING = 18
     ANY = 19
     NUMBERS = 20
+    CLASS = 21
+    FUNCTION = 22
 
 class Source(IntEnum):
     ARGUMENT = 0
@@ -32,6 +34,7 @@ class Source(IntEnum):
     CELL = 2
     ATTRIBUTE = 3
     ITEM = 4
+    FIXED = 5
 
 def install(
     current: Callable[[], Any],
@@ -52,6 +55,10 @@ def build(plan: tuple[Any, ...], leaves: Iterator[Any], arguments: list[Any] | N
 class Receiver:
     value: Any
     def __init__(self, value: Any) -> None: ...
+
+@final
+class ClassGuard:
+    def __init__(self, kind: type, is_same: Callable[[], bool]) -> None: ...
 
 class CaughtError(Exception):
     error: Exception

@@ -251,3 +251,55 @@ def test_failed_runs_change_nothing():
     with pytest.raises(IndexError):
         cyxla.jit(fail)(p, 7)
     assert p.x is before
+
+
+class Statistics:
+    """An object whose attributes have names that arrays and NumPy have too."""
+
+    def __init__(self):
+        self.mean, self.power = 2.0, [1.0, 2.0]
+
+    def sum(state):  # noqa: N805 - no method that is known by the name of its first parameter
+        return state.mean * 2
+
+    def dot(state, x):  # noqa: N805
+        return x * state.mean if x[0] > 0 else x
+
+    def __add__(state, x):  # noqa: N805
+        return state.mean + x
+
+    @property
+    def half(state):  # noqa: N805
+        return state.mean / 2
+
+
+STATISTICS = Statistics()
+
+
+def mean_of(state):
+    return state.mean
+
+
+NAMED_AS_IN_NUMPY = {
+    "attribute": lambda x, c: x * c.mean,
+    "method": lambda x, c: x * c.sum(),
+    "method_with_a_branch": lambda x, c: c.dot(x),
+    "item": lambda x, c: x * c.power[0],
+    "property": lambda x, c: x * c.half,
+    "operator": lambda x, c: c + x.sum(),
+    "of_a_helper": lambda x, c: x * mean_of(c),
+    "of_a_helper_in_a_tuple": lambda x, c: x * mean_of((c,)[0]),
+    "attribute_of_a_global": lambda x, c: x * STATISTICS.mean,
+    "method_of_a_global": lambda x, c: x * STATISTICS.sum(),
+    "global_for_a_helper": lambda x, c: x * mean_of(STATISTICS),
+    "default": lambda x, c, d=STATISTICS: x * d.mean,
+}
+
+
+@pytest.mark.parametrize("name", NAMED_AS_IN_NUMPY)
+def test_attributes_named_as_in_numpy(name):
+    function = NAMED_AS_IN_NUMPY[name]
+    jitted, x = cyxla.jit(function), np.array([2.0, 3.0])
+    for mean in (2.0, 3.0):
+        STATISTICS.mean, STATISTICS.power[0] = mean, mean - 1
+        np.testing.assert_array_equal(jitted(x, STATISTICS), function(x, STATISTICS))

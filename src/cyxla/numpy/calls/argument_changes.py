@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import is_dataclass
 from typing import Any, Final, NamedTuple
 
@@ -223,16 +223,10 @@ class Marking:
         Function that returns a mark of an object from outside, and None for other values.
     created : mapping
         Objects that the function has made.
-    defaults : container of int
-        Identities of the defaults of called functions, which these may change.
     """
 
-    def __init__(
-        self, containers: ArgumentContainers, from_outside: Callable[[Any], Any], created: Created,
-        defaults: Container[int],
-    ) -> None:  # fmt: skip
-        self._containers, self._from_outside = containers, from_outside
-        self._created, self._defaults = created, defaults
+    def __init__(self, containers: ArgumentContainers, from_outside: Callable[[Any], Any], created: Created) -> None:
+        self._containers, self._from_outside, self._created = containers, from_outside, created
         self._first: dict[int, tuple[int | str, ...]] = {}
         self._spaces: dict[int, Any] = {}  # dicts, and objects that have them as their attributes
         self._count = 0
@@ -252,8 +246,6 @@ class Marking:
         found = from_arguments(value) or self._from_outside(value)
         if found is not None:
             return found
-        if id(value) in self._defaults:
-            raise UnimplementedError("a default of a function is returned or stored", hint="copy it")
         container = as_container(value, created)
         kind = kind_of(container)
         if kind is None:

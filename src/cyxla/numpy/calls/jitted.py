@@ -40,7 +40,7 @@ from cyxla.numpy.array_methods import methods as _methods
 from cyxla.numpy.array_methods import protocols as _protocols
 from cyxla.numpy.calls.any_size import MODES, MOST_BYTES, AnySizePrograms, SizedEntry
 from cyxla.numpy.calls.argument_adapters import require_unchanging_defaults
-from cyxla.numpy.calls.argument_binding import OUT, Binding, StaticNames, binding_of
+from cyxla.numpy.calls.argument_binding import OUT, Argument, Binding, StaticNames, binding_of
 from cyxla.numpy.calls.argument_changes import shares_containers, shares_objects
 from cyxla.numpy.calls.argument_forms import ArgumentForms
 from cyxla.numpy.calls.disabling import disable_jit, is_disabled, needs_python
@@ -61,10 +61,11 @@ from cyxla.numpy.calls.recompilation import (
 from cyxla.numpy.calls.shared_memory import SameArrays, run_on_copy
 from cyxla.numpy.calls.signatures import Call
 from cyxla.numpy.calls.stages import LoweredModule
-from cyxla.numpy.rewriting.functions import rewritten, rewritten_anew
+from cyxla.numpy.rewriting.functions import rewritten_for
 from cyxla.numpy.rewriting.loops.unrolling import count_call
 from cyxla.numpy.rewriting.methods import methods_rewritten
 from cyxla.numpy.rewriting.syntax.scopes import package_of
+from cyxla.numpy.state.scope import outside_values
 from cyxla.numpy.state.snapshot import changing_nothing
 from cyxla.numpy.tracing.arrays.sized_array import TooLargeError
 from cyxla.numpy.tracing.containers import flatten, map_leaves
@@ -358,12 +359,12 @@ class Jitted(Dispatcher, Generic[P, R]):
     def _inline(self, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
         """Inline a call into the function being traced, with this function's mode of bounds."""
         binding = self._binding(len(args) - len(kwnames), kwnames)
-        values = [a.default if a.source is None else args[a.source] for a in binding.arguments]
+        values = [_default_of(a) if a.source is None else args[a.source] for a in binding.arguments]
         arguments = [v if a.static else inlined_argument(v) for a, v in zip(binding.arguments, values, strict=True)]
         pairs = list(zip(binding.arguments, arguments, strict=True))
         count_call(require_current())
         with require_current().program.bounds_mode(self.bounds):
-            result = rewritten(self.function)(
+            result = rewritten_for(self.function, arguments)(
                 *[v for a, v in pairs if not a.keyword], **{a.keyword: v for a, v in pairs if a.keyword}
             )
         out = None if binding.out is None else args[binding.out]
@@ -486,10 +487,11 @@ class Jitted(Dispatcher, Generic[P, R]):
         from cyxla.numpy.substitutes.patched_numpy import substituted_in
 
         require_unchanging_defaults(call.binding)
-        function = rewritten_anew(self.function)
-        unrecorded = None if function is not self.function else function  # nothing records what it reads and changes
         bound = getattr(self.function, "__self__", None)
-        named = None if unrecorded is function else getattr(self.function, "__func__", self.function)
+        held = [bound, *[value for *_, value in call.receivers], *[a.default for a in call.binding.arguments]]
+        function = rewritten_for(self.function, held)
+        unrecorded = None if function is not self.function else function  # nothing records what it reads and changes
+        named = None if unrecorded is function else _innermost(self.function)
         environment = (
             Environment(self._forms.static_outside, self._numbers, call.receivers, bound, unrecorded, named)
             if guarded
@@ -730,6 +732,20 @@ class BoundJitted(partial, Generic[P, R]):  # type: ignore[type-arg]
 def _arrays(values: Sequence[Any]) -> list[Any]:
     """Return the arrays of the arguments of a call."""
     return [leaf for value in values for leaf in flatten(value)[0] if isinstance(leaf, np.ndarray)]
+
+
+def _innermost(function: Any) -> Any:
+    """Return the function behind a partial application or a method."""
+    function = function.func if type(function) is partial else function
+    return getattr(function, "__func__", function)
+
+
+def _default_of(argument: Argument) -> Any:
+    """Return the default of an argument of an inlined function, as the outer function sees it."""
+    outside = outside_values()
+    if outside is None or argument.static:
+        return argument.default
+    return outside.default(argument.default, argument.name)
 
 
 def _write_output(output: Any, value: Any) -> Any:

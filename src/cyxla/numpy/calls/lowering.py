@@ -349,10 +349,7 @@ def _lower(
             inputs.append(_Input.of(None, "size"))
             passed.append(None)
             input_axes.append(None)
-        with (
-            watching({} if outside is None else outside.watched),
-            watching({} if outside is None else outside.defaults),
-        ):
+        with watching({} if outside is None else outside.watched):
             returned, containers = _run(trace, partial(call, arguments), len(inputs), outside)
         writes_last = trace.program.writes == [trace.builder.instruction_count]
         is_of_classes = outside is not None and open_sizes is None and outside.depends_on_classes()
@@ -455,7 +452,7 @@ def _with_effects(
     from_outside: Callable[[Any], Any] = (lambda value: None) if outside is None else outside.as_result
     if outside is not None and is_of_classes:
         from_outside = partial(_place_or_mark, outside)
-    marking = Marking(containers, from_outside, program.created, () if outside is None else outside.defaults)
+    marking = Marking(containers, from_outside, program.created)
     values = [value for _, value in effects]
     held = containers.identities.union(() if outside is None else map(id, outside.mirrors))
     require_no_aliases(require_current(), [returned, *values], held)

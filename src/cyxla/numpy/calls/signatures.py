@@ -19,6 +19,7 @@ from cyxla.numpy.calls.number_lists import NumberLists, class_of_numbers
 from cyxla.numpy.calls.receivers import is_object_of
 from cyxla.numpy.calls.specs import array_of, array_spec, is_pair, spec
 from cyxla.numpy.state.outside import is_unreadable
+from cyxla.numpy.state.scope import outside_values
 from cyxla.numpy.tracing import containers
 from cyxla.numpy.tracing.containers import LEAF, Tree
 from cyxla.numpy.tracing.results.zero_dim import Rank0
@@ -45,6 +46,11 @@ class Static:
 
     def __init__(self, value: Any, key: Any) -> None:
         self.value, self.key = value, key
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it is a default that the call leaves, the same object in each call."""
+        return type(self.key) is tuple and bool(self.key) and self.key[0] is _DEFAULT
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Static) and self.key == other.key
@@ -108,7 +114,7 @@ class Call:
         """Key like `key`, with the classes of objects in their place; None without objects."""
         if not any(_is_receiver(s) for s in self.specs):
             return None
-        specs = tuple([(Receiver, type(_value_of(s))) if _is_receiver(s) else s for s in self.specs])
+        specs = tuple([(Receiver, type(_value_of(s, ""))) if _is_receiver(s) else s for s in self.specs])
         return (self.binding.keywords, tuple(self.trees), specs)
 
     def passed_nodes(self, *, with_lists: bool = True, of_classes: bool = False) -> list[Any]:
@@ -183,7 +189,7 @@ class Call:
 
     def apply(self, function: Callable[..., Any], leaves: Iterable[Any]) -> tuple[Any, ArgumentContainers]:
         """Call the function with other leaves in place of the specs; return its result and the containers it got."""
-        remaining = iter([_value_of(leaf) for leaf in leaves])
+        remaining = iter([_value_of(leaf, name) for leaf, name in zip(leaves, self.names, strict=True)])
         values = [tree.take(remaining) for tree in self.trees]
         named = [(a.name, a.source, v) for a, v in zip(self.binding.arguments, values, strict=True)]
         containers = ArgumentContainers(named)
@@ -213,8 +219,12 @@ def _without_object(value: Any) -> Any:
     return None if isinstance(value, np.ndarray) else value
 
 
-def _value_of(leaf: Any) -> Any:
+def _value_of(leaf: Any, name: str) -> Any:
+    """Return an argument as the function gets it."""
     if isinstance(leaf, Static):
+        outside = outside_values()
+        if leaf.is_default and outside is not None:
+            return outside.default(leaf.value, name)
         if isinstance(leaf.value, Receiver):
             return leaf.value.value
         return leaf.value() if isinstance(leaf.value, _WeakReceiver) else leaf.value

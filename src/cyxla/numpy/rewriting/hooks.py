@@ -24,11 +24,18 @@ from cyxla.numpy.rewriting.python_functions.choices import condition, truth
 from cyxla.numpy.rewriting.python_functions.classes import GETTERS, SUBSTITUTES_IN_SCOPE, getter_by_name, visible_class
 from cyxla.numpy.rewriting.python_functions.impure import refuse_changing_default, refuse_keeping, refuse_method
 from cyxla.numpy.rewriting.python_functions.lists_of_numbers import indexed
+from cyxla.numpy.rewriting.python_functions.memoised import is_memoised, memoised
 from cyxla.numpy.rewriting.python_functions.new_objects import recording
 from cyxla.numpy.rewriting.python_functions.table import SUBSTITUTES
 from cyxla.numpy.rewriting.python_functions.texts import METHODS, formatted, joined, percent, with_known_texts
 from cyxla.numpy.rewriting.syntax.jumps import VALUE
-from cyxla.numpy.rewriting.syntax.scopes import is_generic, is_of_package, is_user_function, makes_context
+from cyxla.numpy.rewriting.syntax.scopes import (
+    has_changing_fields,
+    is_generic,
+    is_of_package,
+    is_user_function,
+    makes_context,
+)
 from cyxla.numpy.state.scope import Scope
 from cyxla.numpy.tracing.arrays.number_table import NumberTable
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList, is_any_number
@@ -368,6 +375,8 @@ class Hooks:
             return in_scope(self._scope)
         if (assertion := assertions.substitute_of(function)) is not None:
             return assertion
+        if is_memoised(function):
+            return memoised(function)
         if (method := refuse_keeping(function) or self._method_of_c(function)) is not None:
             return method
         if isinstance(function, partial):
@@ -429,6 +438,8 @@ class Hooks:
         if (made := recording(function, is_of_package(self._package))) is not None:
             return made
         tracing_hooks.adopt_class(function if isinstance(function, type) else type(function))
+        if isinstance(function, type) and has_changing_fields(function):
+            return partial(self._rewrite(function.__new__), function)
         return function
 
     def applied(self, function: Any) -> Any:

@@ -10,12 +10,12 @@ import threading
 from abc import ABCMeta
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FunctionType
 from typing import Any, Final, NamedTuple
 
 from cyxla.forking import call_in_child, new_lock
-from cyxla.numpy.rewriting.functions import rewritten, watch_defaults
+from cyxla.numpy.rewriting.functions import is_defined_by_trace, with_recorded_defaults
 from cyxla.numpy.rewriting.syntax.scopes import is_user_function
+from cyxla.numpy.state.scope import outside_values
 from cyxla.numpy.tracing.hooks import hooks
 
 #: Methods that run where no state of a program counts, or that decide how all others are found.
@@ -73,13 +73,13 @@ def adopt(kind: type) -> None:
     if not stack or kind in stack[-1][0]:
         return
     classes, package = stack[-1]
+    outside = outside_values()
+    if outside is not None:
+        outside.watch_class(kind)
     for base in kind.__mro__:
         if base not in classes and type(base) in _METACLASSES:
             classes.add(base)
             _begin_use(base, package)
-            for method in vars(base).values():
-                if isinstance(method, FunctionType):
-                    watch_defaults(method)
 
 
 def _begin_use(kind: type, package: str) -> None:
@@ -99,10 +99,22 @@ def _rewritten(name: str, value: Any, package: str) -> Any:
     """Return the rewritten method of a class, if Python calls it itself; other members as they are."""
     if type(value) is property:
         parts: tuple[Any, ...] = (value.fget, value.fset, value.fdel)
-        made: tuple[Any, ...] = tuple([rewritten(f) if is_user_function(f, package) else f for f in parts])
+        made: tuple[Any, ...] = tuple([with_recorded_defaults(f) if is_user_function(f, package) else f for f in parts])
         return value if made == parts else property(made[0], made[1], made[2], value.__doc__)
     is_special = name.startswith("__") and name.endswith("__") and name not in _SKIPPED
-    return rewritten(value) if is_special and is_user_function(value, package) else value
+    return with_recorded_defaults(value) if is_special and is_user_function(value, package) else value
+
+
+def members_of(kind: type) -> dict[str, Any]:
+    """Return the attributes of a class without its bases, as the user has defined them; none if a trace defines it."""
+    with _lock:
+        use = _uses.get(kind)
+        rewritten_methods = {} if use is None else use.methods
+        members = dict(vars(kind))
+    for name, (value, made) in rewritten_methods.items():
+        if members.get(name) is made:
+            members[name] = value
+    return {} if any(is_defined_by_trace(value) for value in members.values()) else members
 
 
 def _release(kind: type) -> None:
@@ -130,3 +142,4 @@ def _keep_own_uses() -> None:
 
 call_in_child(_keep_own_uses)
 hooks.adopt_class = adopt
+hooks.members_of = members_of

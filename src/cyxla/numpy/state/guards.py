@@ -27,7 +27,7 @@ class Row(NamedTuple):
     of : int
         Number of an earlier row, or of a value passed.
     owner : object
-        Globals with builtins, or a cell.
+        Globals with builtins, a cell, or a class or function that is the same at every call.
     key : object
         Name or key in that place.
     node : int

@@ -36,7 +36,7 @@ def guard_names(outside: OutsideValues, function: Callable[..., Any], objects: S
         if name in space and not isinstance(space[name], types.ModuleType):
             outside.guard(space[name], Path(Source.GLOBAL, 0, (space, vars(builtins)), name, name))
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        if not _is_empty(cell) and not isinstance(cell.cell_contents, types.ModuleType):
+        if not is_empty(cell) and not isinstance(cell.cell_contents, types.ModuleType):
             outside.guard(cell.cell_contents, Path(Source.CELL, 0, cell, name, name))
     for value in objects:
         attributes = getattr(value, "__dict__", {})
@@ -46,17 +46,19 @@ def guard_names(outside: OutsideValues, function: Callable[..., Any], objects: S
 
 
 def guard_functions(outside: OutsideValues, function: types.FunctionType) -> None:
-    """Make a program depend on the functions and classes that a function has by names of globals and cells."""
+    """Make a program depend on a function, and the functions and classes that it has by names of globals and cells."""
+    outside.watch_function(function)
     space = function.__globals__
     for name in dict.fromkeys(names_of(function.__code__)):
         if callable(space.get(name)):
             outside.guard(space[name], Path(Source.GLOBAL, 0, (space, vars(builtins)), name, name))
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        if not _is_empty(cell) and callable(cell.cell_contents):
+        if not is_empty(cell) and callable(cell.cell_contents):
             outside.guard(cell.cell_contents, Path(Source.CELL, 0, cell, name, name))
 
 
-def _is_empty(cell: Any) -> bool:
+def is_empty(cell: Any) -> bool:
+    """Return True for the cell of a variable that has no value yet."""
     try:
         return cell.cell_contents is cell
     except ValueError:

@@ -16,6 +16,7 @@ import numpy as np
 
 from cyxla._native.dispatch import Node, Source, axes_of
 from cyxla.errors import OpError, TraceError
+from cyxla.numpy.state.class_members import class_guard
 from cyxla.numpy.state.effects import (
     DELETED,
     Deleted,
@@ -28,7 +29,6 @@ from cyxla.numpy.state.effects import (
 )
 from cyxla.numpy.state.guards import _FIXED, Guards, Row, same_node
 from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
-from cyxla.numpy.state.snapshot import Snapshot
 from cyxla.numpy.tracing.arrays.memory_layout import dense
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray
@@ -47,6 +47,10 @@ MOST_ELEMENTS: Final = 4096  # of containers from outside, all of which are comp
 _ANY_NODE: Final = (Node.ANY, 0, 0, None, None)
 _MISSING: Final = Outside(None)
 _NUMBERS: Final = {float: Node.FLOAT, int: Node.INT, complex: Node.COMPLEX}
+_UNCHANGING: Final = (
+    type(None), bool, int, float, complex, str, bytes, frozenset, range, slice, np.generic, np.dtype, type(np._NoValue),
+    types.EllipsisType, types.ModuleType, *_FIXED,
+)  # fmt: skip
 _CHANGEABLE: Final = (list, dict, set, deque, bytearray, np.ndarray)
 _UNREADABLE: Final = (set, bytearray, memoryview, np.random.Generator, np.random.RandomState)
 
@@ -61,7 +65,7 @@ class Path(NamedTuple):
     of : int
         Number of the row of the object that has the value, or of a value passed.
     owner : object
-        Globals with builtins, or a cell.
+        Globals with builtins, a cell, or a class or function that is the same at every call.
     key : object
         Name or key.
     text : str
@@ -123,12 +127,12 @@ class OutsideValues:
         self.mirrors: list[MirrorList | MirrorDict] = []
         self.changes: dict[Any, tuple[Effect, Any]] = {}
         self.watched: dict[Any, Any] = {}  # snapshots of what functions without source may change
-        self.defaults: dict[int, Snapshot] = {}  # snapshots of defaults that functions may change, by identity
         self._objects: dict[int, tuple[Any, Path]] = {}  # objects that were reached, by identity
         self._arguments: dict[int, Path] = {}  # objects among the arguments, by identity
         self._row_numbers: dict[int, int] = {}  # their rows
         self._seen: dict[int, Any] = {}  # arrays and containers as the function sees them, by identity
         self._values: dict[Any, Any] = {}  # values by path
+        self._classes: set[type] = set()  # whose methods the program depends on
         self._count = 0
         self._has_twins = False  # if an object is several arguments
         self.functions: dict[Any, Any] = {}  # rewritten functions that the function calls, by those of the user
@@ -141,19 +145,33 @@ class OutsideValues:
         self._objects[id(value)] = (value, path)
         if path.source is Source.ARGUMENT:
             self._arguments[id(value)] = path
+        self.watch_class(type(value))
         hooks.adopt_class(type(value))
 
     def register_fixed(self, value: Any) -> None:
         """Register a class or a function, which is the same at every call, whose attributes come from outside."""
         if id(value) not in self._objects:
-            name = value.__qualname__
-            self._objects[id(value)] = (value, Path(Source.CELL, 0, types.CellType(value), name, name))
+            self._objects[id(value)] = (value, _fixed_path(value))
 
-    def watch_defaults(self, function: types.FunctionType) -> None:
-        """Compare the defaults of a function that it can change, or return, with those at the end of the trace."""
-        for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
-            if isinstance(value, _CHANGEABLE) and id(value) not in self.defaults:
-                self.defaults[id(value)] = Snapshot(None, [(f"a default of {function.__name__}", value)])
+    def watch_class(self, kind: type) -> None:
+        """Make the program depend on the methods of a class; those of Python and NumPy stay as they are."""
+        if kind not in self._classes:
+            self._classes.add(kind)
+            found = class_guard(kind)
+            if found is not None:
+                self._add_row(_fixed_path(kind), [(Node.CLASS, 0, 0, found, None)])
+
+    def watch_function(self, function: types.FunctionType) -> None:
+        """Make the program depend on the code and the defaults of a function, which notebooks may replace."""
+        named = function.__kwdefaults__
+        parts = (function.__code__, function.__defaults__, named, *(named or {}).values())
+        self._add_row(_fixed_path(function), [(Node.FUNCTION, 0, 0, function, parts)])
+
+    def default(self, value: Any, name: str) -> Any:
+        """Return a value that a function always has, such as a default of a parameter, as the function sees it."""
+        if is_unchanging(value):
+            return value
+        return self.read(value, Path(Source.FIXED, 0, value, name, name))
 
     def is_outside(self, value: Any) -> bool:
         """Return True if an object was reached from outside."""
@@ -447,9 +465,22 @@ class OutsideValues:
         return iter(self.hidden)
 
 
+def _fixed_path(value: Any) -> Path:
+    """Return the path to a class or a function that is the same at every call."""
+    name = value.__qualname__
+    return Path(Source.FIXED, 0, value, name, name)
+
+
 def _is_plain(value: Any) -> bool:
     """Return True if a value is compared by its value alone."""
     return value is None or type(value) in (bool, str, bytes, *_NUMBERS) or isinstance(value, np.generic)
+
+
+def is_unchanging(value: Any) -> bool:
+    """Return True for a value that nothing can change, such as a number or a function."""
+    if type(value) is tuple:
+        return all(map(is_unchanging, value))
+    return isinstance(value, _UNCHANGING)
 
 
 def _is_fixed(value: Any) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import enum
-import sys
 import types
 from collections.abc import Callable
 from dataclasses import is_dataclass
@@ -15,6 +14,7 @@ import numpy as np
 
 from cyxla._native.dispatch import Source
 from cyxla.errors import TraceError
+from cyxla.numpy.state.class_members import is_library_name, is_of_library
 from cyxla.numpy.state.effects import Deleted, set_attribute, set_cell, set_item
 from cyxla.numpy.state.outside import OutsideValues, Path
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
@@ -115,6 +115,7 @@ class Scope:
             return getattr(obj, attr)
         if isinstance(obj, types.ModuleType):
             return _module_attribute(outside, obj, attr)
+        outside.watch_class(obj if isinstance(obj, type) else type(obj))
         if isinstance(obj, (type, types.FunctionType)) and _has_state(obj, attr):
             outside.register_fixed(obj)
         if not outside.is_outside(obj) or isinstance(obj, (list, dict)):
@@ -148,8 +149,9 @@ class Scope:
         outside = outside_values()
         if outside is None or isinstance(obj, _PLAIN):
             return obj
-        if isinstance(obj, (types.ModuleType, type)):
+        if isinstance(obj, types.ModuleType):
             _guard_member(outside, obj, attr)
+        outside.watch_class(obj if isinstance(obj, type) else type(obj))
         if isinstance(obj, _FIXED) or not outside.is_outside(obj):
             return obj
         if attr in getattr(obj, "__dict__", ()) and self.read_attr(obj, attr) is not getattr(obj, attr):
@@ -238,19 +240,13 @@ def _module_attribute(outside: OutsideValues, module: types.ModuleType, attr: st
     return outside.read(value, path)
 
 
-def _guard_member(outside: OutsideValues, owner: Any, attr: str) -> None:
-    """Make the program depend on a function or class that one of the user's modules or classes has."""
-    holder = owner if isinstance(owner, types.ModuleType) else _class_with(owner, attr)
-    value = vars(holder).get(attr)
-    if not isinstance(value, _FIXED) or isinstance(value, types.ModuleType) or attr.startswith("__"):
-        return
-    if isinstance(holder, types.ModuleType):
-        if not _is_library_name(holder.__name__):
-            space = vars(holder)
-            outside.guard(value, Path(Source.GLOBAL, 0, (space, space), attr, f"{holder.__name__}.{attr}"))
-    elif "<locals>" not in owner.__qualname__ and not _is_of_library(holder):
-        outside.register_fixed(owner)
-        outside.guard(value, outside.path_to(owner, Source.ATTRIBUTE, attr, f".{attr}"))
+def _guard_member(outside: OutsideValues, module: types.ModuleType, attr: str) -> None:
+    """Make the program depend on a function or class that one of the user's modules has."""
+    space = vars(module)
+    value = space.get(attr)
+    is_fixed = isinstance(value, _FIXED) and not isinstance(value, types.ModuleType)
+    if is_fixed and not attr.startswith("__") and not is_library_name(module.__name__):
+        outside.guard(value, Path(Source.GLOBAL, 0, (space, space), attr, f"{module.__name__}.{attr}"))
 
 
 def _class_with(kind: type, attr: str) -> type:
@@ -265,22 +261,12 @@ def _has_state(owner: Any, attr: str) -> bool:
     if isinstance(owner, types.FunctionType):
         return attr in vars(owner)
     if attr == "__dict__":
-        return not _is_of_library(owner)
+        return not is_of_library(owner)
     base = _class_with(owner, attr)
-    if attr not in vars(base) or attr.startswith("__") or _is_of_library(base):
+    if attr not in vars(base) or attr.startswith("__") or is_of_library(base):
         return False
     value = vars(base)[attr]
     return not (callable(value) or isinstance(value, type) or hasattr(type(value), "__get__"))
-
-
-def _is_of_library(kind: type) -> bool:
-    return _is_library_name(kind.__module__)
-
-
-def _is_library_name(module: str) -> bool:
-    """Return True for the name of a module whose functions and classes stay as they are."""
-    package = module.partition(".")[0]
-    return package in sys.stdlib_module_names or package in ("numpy", "scipy", "cyxla")
 
 
 def _is_computed(kind: type, attr: str) -> bool:

@@ -38,6 +38,8 @@ class Hooks:
         Function from a user's function to one whose statements also work on traced values.
     adopt_class : callable
         Function that makes the methods of a class rewritten ones until the trace ends.
+    members_of : callable
+        Function that returns the attributes of a class without its bases, as the user has defined them.
     is_disabled : callable
         Function that tells whether jitted functions run as plain Python on this thread.
     note_element : callable
@@ -61,6 +63,7 @@ class Hooks:
     jit: Callable[..., Any]
     rewritten: Callable[[Any], Any]
     adopt_class: Callable[[type], None]
+    members_of: Callable[[type], dict[str, Any]]
     is_disabled: Callable[[], bool]
     note_element: Callable[[Any, Any], None]
     is_in_try_block: Callable[[], bool]

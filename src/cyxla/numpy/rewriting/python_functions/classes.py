@@ -15,7 +15,7 @@ import numpy as np
 from cyxla.errors import TraceError
 from cyxla.numpy.rewriting.python_functions.new_objects import record_copies
 from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
-from cyxla.numpy.state.scope import Scope
+from cyxla.numpy.state.scope import Scope, outside_values
 from cyxla.numpy.substitutes.patched_numpy import NDARRAY
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray, as_traced, is_traced, value_of
@@ -141,7 +141,11 @@ def getter_by_name(function: Any, read: Callable[[Any, str], Any], call: Callabl
         return lambda obj: found[0](obj) if len(found) == 1 else tuple([one(obj) for one in found])
     bound = made if isinstance(made, functools.partial) else functools.partial(made)
     name, *args = (*bound.args, *parts)
-    return lambda obj: call(read(obj, name))(*args, **bound.keywords)
+    keywords = bound.keywords
+    if (outside := outside_values()) is not None:
+        args = [outside.default(v, f"an argument of {name}") for v in args]
+        keywords = {key: outside.default(v, key) for key, v in keywords.items()}
+    return lambda obj: call(read(obj, name))(*args, **keywords)
 
 
 def _copying(function: Callable[..., Any]) -> Callable[[Scope], Callable[..., Any]]:

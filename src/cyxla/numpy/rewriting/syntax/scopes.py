@@ -15,9 +15,11 @@ from typing import Any
 
 from cyxla.numpy.rewriting.python_functions.assertions import is_assertion
 from cyxla.numpy.rewriting.python_functions.classes import GETTERS, SUBSTITUTES_IN_SCOPE
+from cyxla.numpy.rewriting.python_functions.memoised import is_memoised
 from cyxla.numpy.rewriting.python_functions.new_objects import is_plain_class
 from cyxla.numpy.rewriting.python_functions.table import SUBSTITUTES
 from cyxla.numpy.rewriting.syntax.names import Names
+from cyxla.numpy.state.outside import is_unchanging
 from cyxla.numpy.tracing.trace import is_internal
 from cyxla.numpy.tracing.user_program.bound_methods import changing_object
 
@@ -119,9 +121,16 @@ def is_called(value: Any, package: str) -> bool:
             return True
     except TypeError:  # not hashable
         return False
-    if is_generic(value) or makes_context(value) or is_user_function(value, package):
+    if is_generic(value) or is_memoised(value) or makes_context(value) or is_user_function(value, package):
         return True
-    return isinstance(value, type) and (_has_own_methods(value) or is_plain_class(value, is_of_package(package)))
+    if not isinstance(value, type):
+        return False
+    return _has_own_methods(value) or has_changing_fields(value) or is_plain_class(value, is_of_package(package))
+
+
+def has_changing_fields(kind: type) -> bool:
+    """Return True for a named tuple of which a default may be changed, such as a list."""
+    return not all(map(is_unchanging, getattr(kind, "_field_defaults", {}).values()))
 
 
 def is_generic(value: Any) -> bool:

@@ -104,15 +104,14 @@ A compiled function gives what the plain function gives, written arguments and c
   functions, are read at every call, without a copy, and written as arguments are.
   Numbers, texts, functions and objects from there are compared at every call, in C: the function is traced again if one
   of them has changed, or if a method of one of your classes, or the code or a default of one of your functions, has been
-  replaced, as notebooks do when they load a module again. A number that changes becomes an argument of the program. Assignments to them (`global n`,
-  `self.w = ..`) and to items of lists and dicts from outside are made after each run.
+  replaced, as notebooks do when they load a module again. A number that changes becomes an argument of the program.
+  Assignments to them (`global n`, `self.w = ..`) and to items of lists and dicts from outside are made after each run.
 * Objects of your classes are seen and changed as by the plain function, also by methods that Python calls itself
   (`obj[k]`, `obj + x`, properties, `with obj`), and those that are arguments. One program serves all objects of a
   class whose attributes are arrays, numbers and texts; of objects that hold other ones, each has its own. A
   `cached_property`, and a function of `functools.lru_cache`, is computed by NumPy, once, and keeps no traced value.
-  Iterators, sets, `deque`, `Counter` and other classes derived from lists and
-  dicts, `vars(obj)`, and methods of generators and containers (`draw = rng.normal`, `take = w.pop`), from outside, are
-  reasons to run the plain function.
+  Iterators, sets, `deque`, `Counter` and other classes derived from lists and dicts, `vars(obj)`, and methods of
+  generators and containers (`draw = rng.normal`, `take = w.pop`), from outside, are reasons to run the plain function.
 * Objects that a function makes and returns, alone or in containers, are new in each call, as are lists: of the same
   class, with the attributes that the run computes, made without calling `__init__`. An object that is returned twice
   is one object. Their classes are those of your modules whose objects hold attributes alone, in `__dict__` or

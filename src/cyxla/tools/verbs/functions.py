@@ -103,7 +103,7 @@ A compiled function gives what the plain function gives, written arguments and c
 * Arrays from globals, closures, attributes, defaults and `functools.partial`, also those of your modules, classes and
   functions, are read at every call, without a copy, and written as arguments are.
   Numbers, texts, functions and objects from there are compared at every call, in C: the function is traced again if one
-  of them has changed, or if a method of one of your classes, or the code or a default of one of your functions, has been
+  of them has changed, or if a method of one of your classes, or the code or a default of one of your functions, was
   replaced, as notebooks do when they load a module again. A number that changes becomes an argument of the program.
   Assignments to them (`global n`, `self.w = ..`) and to items of lists and dicts from outside are made after each run.
 * Objects of your classes are seen and changed as by the plain function, also by methods that Python calls itself

@@ -1,8 +1,12 @@
 """Arrays, lists and objects that functions hold as defaults or bound arguments, and that change between calls."""
 
+import contextvars
 import functools
+import io
 import operator
-from collections import namedtuple
+import types
+import weakref
+from collections import UserDict, namedtuple
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -235,17 +239,105 @@ def by_factory(w):
     return lambda x: Pair(1.0).b[0] * x
 
 
+class Slots:
+    __slots__ = ("held",)
+
+    def __init__(self, held):
+        self.held = held
+
+
+class Property:
+    def __init__(self, held):
+        self._held = held
+
+    @property
+    def held(self):
+        return self._held
+
+
+class Reader:
+    def __get__(self, obj, kind=None):
+        return obj.inner
+
+
+class Described:
+    held = Reader()
+
+    def __init__(self, inner):
+        self.inner = inner
+
+
+class Caller:
+    def __init__(self, held):
+        self.held = held
+
+    def __call__(self):
+        return self.held
+
+
+def by_method_in_a_property(w):
+    holder = Property(w.scaled)
+    return lambda x: holder.held(x)
+
+
+def by_method_in_a_slot(w):
+    holder = Slots(w.scaled)
+    return lambda x: holder.held(x)
+
+
+def by_method_in_a_class(w):
+    kind = type("Kind", (), {"held": w.scaled})
+    return lambda x: kind.held(x)
+
+
+def by_method_that_is_read_first(w):
+    holder = Slots(w.scaled)
+
+    def function(x):
+        method = holder.held
+        return method(x)
+
+    return function
+
+
+def by_method_for_map(w):
+    return lambda x: sum(map(w.scaled, [x, x]))
+
+
+def by_partial_in_a_slot(w):
+    holder = Slots(functools.partial(lambda w, x: x * w, w))
+    return lambda x: holder.held(x)
+
+
+def by_partial_in_a_dict(w):
+    holder = {"held": functools.partial(lambda w, x: x * w, w)}
+    return lambda x: {**holder}["held"](x)
+
+
+def by_descriptor(w):
+    holder = Described(w)
+    return lambda x: x * holder.held
+
+
+def by_callable_in_a_class(w):
+    holder = type("Kind", (), {"held": Caller(w)})()
+    return lambda x: x * holder.held()
+
+
 CASES = {
     array: [
         by_default, by_default_of_a_keyword, by_default_tuple, by_default_function, by_default_of_a_jitted_function,
         by_default_of_a_method, by_default_of_call, by_default_of_a_property, by_own_default, by_own_default_tuple,
         by_partial_keyword, by_partial, by_called_partial, by_method_caller, by_map,
+        by_partial_in_a_slot, by_partial_in_a_dict, by_descriptor, by_callable_in_a_class,
     ],
     numbers: [by_default_list, by_default_list_of_a_jitted_function, by_named_tuple, by_factory],
     arrays: [by_each_of_a_default],
     config: [
         by_default_object, by_default_method, by_default_of_a_generator, by_default_of_init, by_own_default_object,
         by_own_default_method, by_partial_object, by_partial_method, by_called_partial_method, by_field,
+        by_method_in_a_property, by_method_in_a_slot, by_method_in_a_class, by_method_that_is_read_first,
+        by_method_for_map,
     ],
 }  # fmt: skip
 
@@ -258,6 +350,56 @@ def test_held_values(make, use, backend):
     for step in range(3):
         np.testing.assert_array_equal(jitted(x), function(x))
         change(step)
+
+
+#: Functions that get a value, and how that holds an array.
+PASSED = {
+    "partial": (lambda x, f: f(x), lambda w: functools.partial(lambda w, x: x * w, w)),
+    "method": (lambda x, f: f() * x, lambda w: Caller(w).__call__),
+    "partial_of_a_method": (lambda x, f: f() * x, lambda w: functools.partial(Caller.__call__, Caller(w))),
+    "default": (lambda x, f: f(x), lambda w: lambda x, w=w: x * w),
+    "closure": (lambda x, f: f(x), lambda w: lambda x: x * w),
+    "tuple_of_partials": (lambda x, fs: fs[0](x), lambda w: (functools.partial(lambda w, x: x * w, w),)),
+}
+
+
+@pytest.mark.parametrize("name", PASSED)
+def test_values_held_by_arguments(name):
+    function, hold = PASSED[name]
+    held, change = array()
+    jitted, x, argument = cyxla.jit(function), np.array([2.0, 3.0]), hold(held)
+    for step in range(3):
+        np.testing.assert_array_equal(jitted(x, argument), function(x, argument))
+        change(step)
+
+
+#: Objects of which nothing tells that they have changed, and a value that their holder gives.
+UNREADABLE = {
+    "a ContextVar": (contextvars.ContextVar("held", default=2.0), lambda v: v.get()),
+    "a mappingproxy": (types.MappingProxyType({"held": 2.0}), lambda v: v["held"]),
+    "a weakref": (weakref.ref(Config), lambda v: v().__name__ == ""),
+    "a UserDict": (UserDict(held=2.0), lambda v: v["held"]),
+    "a StringIO": (io.StringIO("2"), lambda v: float(v.getvalue())),
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+@pytest.mark.parametrize("place", ["name", "tuple", "list"])
+def test_contents_that_nobody_can_compare(name, place):
+    held, read = UNREADABLE[name]
+    holder = {"tuple": (held, 1), "list": [held]}.get(place)
+
+    def by_name(x):
+        return x * read(held)
+
+    def in_loop(x):
+        for _ in range(3):
+            for v in holder[:1]:
+                x = x + read(v)
+        return x
+
+    with pytest.raises(cyxla.errors.OpError, match=r"from outside.*, whose contents may change"):
+        cyxla.jit(in_loop if holder else by_name)(np.ones(2))
 
 
 def counted(x, seen=[]):  # noqa: B006

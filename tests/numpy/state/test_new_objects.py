@@ -665,7 +665,7 @@ REFUSED = {
     "weak references": (make_tracked, "weak reference"),
     "__del__": (make_ended, "Ended"),
     "__new__": (make_by_new, "Made"),
-    "a queue": (make_queued, "put keeps a Queued"),
+    "a queue": (make_queued, "put of a SimpleQueue from outside is called"),
     "an address": (make_written, "the text of a new Written"),
     "methods of the object": (make_calling, "new object"),
     "a class in a function": (local_class(), "Local"),

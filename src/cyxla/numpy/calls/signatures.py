@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import field, replace
+from functools import partial
+from types import MethodType
 from typing import Any
 from weakref import ref
 
@@ -223,7 +225,7 @@ def _value_of(leaf: Any, name: str) -> Any:
     """Return an argument as the function gets it."""
     if isinstance(leaf, Static):
         outside = outside_values()
-        if leaf.is_default and outside is not None:
+        if outside is not None and (leaf.is_default or isinstance(leaf.value, (partial, MethodType))):
             return outside.default(leaf.value, name)
         if isinstance(leaf.value, Receiver):
             return leaf.value.value

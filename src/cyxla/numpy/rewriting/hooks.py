@@ -22,7 +22,12 @@ from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound
 from cyxla.numpy.rewriting.python_functions import assertions, identity
 from cyxla.numpy.rewriting.python_functions.choices import condition, truth
 from cyxla.numpy.rewriting.python_functions.classes import GETTERS, SUBSTITUTES_IN_SCOPE, getter_by_name, visible_class
-from cyxla.numpy.rewriting.python_functions.impure import refuse_changing_default, refuse_keeping, refuse_method
+from cyxla.numpy.rewriting.python_functions.impure import (
+    refuse_changing_default,
+    refuse_contents,
+    refuse_keeping,
+    refuse_method,
+)
 from cyxla.numpy.rewriting.python_functions.lists_of_numbers import indexed
 from cyxla.numpy.rewriting.python_functions.memoised import is_memoised, memoised
 from cyxla.numpy.rewriting.python_functions.new_objects import recording
@@ -82,7 +87,7 @@ class Hooks:
             return visible_class(obj)
         value = self._scope.read_attr(obj, attr)
         if isinstance(value, MethodType) and is_user_function(value.__func__, self._package):
-            return MethodType(self._rewrite(value.__func__), value.__self__)
+            return MethodType(self._rewrite(value.__func__), self._scope.read_attr(value, "__self__"))
         return value
 
     def owner(self, obj: Any, attr: str) -> Any:
@@ -370,6 +375,7 @@ class Hooks:
             return substitute
         refuse_method(function)
         refuse_changing_default(function)
+        refuse_contents(function)
         in_scope = SUBSTITUTES_IN_SCOPE.get(function)
         if in_scope is not None:
             return in_scope(self._scope)
@@ -449,7 +455,7 @@ class Hooks:
     def function(self, function: Any) -> Any:
         """Return the value to pass to a function in the place of one: a function is rewritten."""
         if isinstance(function, MethodType) and is_user_function(function.__func__, self._package):
-            return MethodType(self._rewrite(function.__func__), function.__self__)
+            return MethodType(self._rewrite(function.__func__), self._scope.read_attr(function, "__self__"))
         if isinstance(function, _CALLED):
             return self.call(function)
         return self._rewrite(function) if is_user_function(function, self._package) else function

@@ -10,6 +10,7 @@ import threading
 from abc import ABCMeta
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FunctionType
 from typing import Any, Final, NamedTuple
 
 from cyxla.forking import call_in_child, new_lock
@@ -80,6 +81,9 @@ def adopt(kind: type) -> None:
         if base not in classes and type(base) in _METACLASSES:
             classes.add(base)
             _begin_use(base, package)
+            for member in list(vars(base).values()):
+                if isinstance(getattr(type(member), "__get__", None), FunctionType):
+                    adopt(type(member))
 
 
 def _begin_use(kind: type, package: str) -> None:

@@ -52,7 +52,11 @@ class MirrorList(list):  # type: ignore[type-arg]
         """Read the elements, unless that was done."""
         if self.first is None:
             self.first = []
-            self.first = self.reader.elements(self, self.real)
+            try:
+                self.first = self.reader.elements(self, self.real)
+            except BaseException:
+                self.first = None  # a later read fails again
+                raise
             list.__setitem__(self, slice(0, 0), self.first)
 
     materialize = fill

@@ -7,6 +7,7 @@ is traced again when they are rebound. Changes are not made but recorded, and ma
 from __future__ import annotations
 
 import types
+import weakref
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -52,7 +53,10 @@ _UNCHANGING: Final = (
     types.EllipsisType, types.ModuleType, *_FIXED,
 )  # fmt: skip
 _CHANGEABLE: Final = (list, dict, set, deque, bytearray, np.ndarray)
-_UNREADABLE: Final = (set, bytearray, memoryview, np.random.Generator, np.random.RandomState)
+_UNREADABLE: Final = (
+    set, bytearray, memoryview, np.random.Generator, np.random.RandomState, types.MappingProxyType,
+    weakref.ReferenceType, *weakref.ProxyTypes,
+)  # fmt: skip
 
 
 class Path(NamedTuple):
@@ -132,6 +136,7 @@ class OutsideValues:
         self._row_numbers: dict[int, int] = {}  # their rows
         self._seen: dict[int, Any] = {}  # arrays and containers as the function sees them, by identity
         self._values: dict[Any, Any] = {}  # values by path
+        self._refused: dict[int, tuple[Any, TraceError]] = {}  # errors of values that cannot be read, by identity
         self._classes: set[type] = set()  # whose methods the program depends on
         self._count = 0
         self._has_twins = False  # if an object is several arguments
@@ -189,6 +194,8 @@ class OutsideValues:
             return self._changed_value(change, path)
         if identity in self._values:
             return self._values[identity]
+        if id(value) in self._refused:
+            raise self._refused[id(value)][1]
         if isinstance(value, (types.ModuleType, TracedArray, SizedArray)):
             return value
         if callable(value) and _is_hashable(value) and value in NUMPY_ORIGINALS:
@@ -263,6 +270,13 @@ class OutsideValues:
 
     def _convert(self, value: Any, path: Path, nodes: list[Any]) -> Any:
         """Return a value as the function sees it, and append its nodes; lists and dicts have rows of their own."""
+        try:
+            return self._converted(value, path, nodes)
+        except TraceError as error:
+            self._refused[id(value)] = value, error
+            raise
+
+    def _converted(self, value: Any, path: Path, nodes: list[Any]) -> Any:
         self._count += 1
         if self._count > MOST_ELEMENTS:
             raise TraceError(
@@ -456,6 +470,9 @@ class OutsideValues:
 
     def guards(self) -> Guards:
         """Return the guards of the program."""
+        read = [slot for kind, _, slot, *_ in self.nodes if kind <= Node.COMPLEX]
+        if sorted(read) != list(range(len(self.hidden))):  # a read failed, which the trace has gone on without
+            raise TraceError("some values from outside cannot be read", where=user_line())
         return Guards(self.rows, self.nodes, len(self.hidden))
 
     def _require_same(self, value: Any) -> None:

@@ -152,9 +152,10 @@ class Scope:
         if isinstance(obj, types.ModuleType):
             _guard_member(outside, obj, attr)
         outside.watch_class(obj if isinstance(obj, type) else type(obj))
-        if isinstance(obj, _FIXED) or not outside.is_outside(obj):
+        is_class = isinstance(obj, type) and _has_state(obj, attr)
+        if not is_class and (isinstance(obj, _FIXED) or not outside.is_outside(obj)):
             return obj
-        if attr in getattr(obj, "__dict__", ()) and self.read_attr(obj, attr) is not getattr(obj, attr):
+        if (is_class or _is_held(obj, attr)) and self.read_attr(obj, attr) is not getattr(obj, attr):
             raise TraceError(
                 f"{type(obj).__name__}.{attr} is assigned while a function is traced, and called later",
                 where=user_line(), hint="assign it outside of the function",
@@ -266,7 +267,17 @@ def _has_state(owner: Any, attr: str) -> bool:
     if attr not in vars(base) or attr.startswith("__") or is_of_library(base):
         return False
     value = vars(base)[attr]
-    return not (callable(value) or isinstance(value, type) or hasattr(type(value), "__get__"))
+    return isinstance(value, types.MethodType) or not (isinstance(value, _FIXED) or hasattr(type(value), "__get__"))
+
+
+def _is_held(obj: Any, attr: str) -> bool:
+    """Return True for an attribute that an object, or its class, holds as data, and that is no method of the class."""
+    if attr in getattr(obj, "__dict__", ()):
+        return True
+    found = next((vars(base)[attr] for base in type(obj).__mro__ if attr in vars(base)), None)
+    if isinstance(found, (types.MemberDescriptorType, types.MethodType)):
+        return True
+    return callable(found) and not (isinstance(found, _FIXED) or hasattr(type(found), "__get__"))
 
 
 def _is_computed(kind: type, attr: str) -> bool:

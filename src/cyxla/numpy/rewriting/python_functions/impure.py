@@ -8,16 +8,19 @@ from __future__ import annotations
 import atexit
 import builtins
 import datetime
+import decimal
 import os
 import random
+import re
 import time
 from collections.abc import Callable
-from types import FunctionType
+from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, NoReturn
 
 import numpy as np
 
 from cyxla.numpy.rewriting.python_functions.new_objects import is_created
+from cyxla.numpy.state.scope import outside_values
 from cyxla.numpy.tracing.trace import current, plain_run
 from cyxla.numpy.tracing.user_program.bound_methods import changing_default
 from cyxla.numpy.tracing.user_program.random_state import functions_of_global_state
@@ -37,6 +40,12 @@ _KEEPING: Final = (
     "contextvars",
     "_contextvars",
 )
+#: Objects whose methods of C give the same results in each call, or are those of a module.
+_CONSTANT: Final = (
+    str, bytes, int, float, complex, tuple, frozenset, range, slice, type, ModuleType, FunctionType,
+    BuiltinFunctionType, np.ndarray, np.generic, np.dtype, np.ufunc, re.Pattern, re.Match, decimal.Decimal,
+    datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo,
+)  # fmt: skip
 _CLOCKS: Final = (
     "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time",
     "process_time_ns", "thread_time", "thread_time_ns", "sleep", "localtime", "gmtime", "ctime",
@@ -142,6 +151,32 @@ def _of_identity(function: Callable[..., Any], depends: Callable[[Any], bool]) -
     return substitute
 
 
+def refuse_contents(function: Any) -> None:
+    """Refuse a method that reads or changes what an object from outside holds, which nothing records.
+
+    It is a method of C, or one of an object that keeps values for later.
+
+    Raises
+    ------
+    PlainRunError
+        The function is such a method.
+    """
+    owner, outside = getattr(function, "__self__", None), outside_values()
+    if outside is None or not isinstance(function, (BuiltinMethodType, MethodType)) or isinstance(owner, _CONSTANT):
+        return
+    is_of_c = isinstance(function, BuiltinMethodType) and not isinstance(owner, (list, dict))
+    if (is_of_c or _keeps_values(owner)) and outside.is_outside(owner):
+        kind = type(owner).__name__
+        raise plain_run(
+            f"{function.__name__} of a {kind} from outside is called, whose contents may change",
+            "call it outside of the function, and pass the result as an argument",
+        )
+
+
+def _keeps_values(owner: Any) -> bool:
+    return type(owner).__module__.partition(".")[0] in _KEEPING
+
+
 def refuse_keeping(function: Any) -> Any:
     """Return the method of a queue, or of another object that keeps values, refused for new objects.
 
@@ -151,7 +186,7 @@ def refuse_keeping(function: Any) -> Any:
         Function to call in the place of it; None for other functions.
     """
     owner = getattr(function, "__self__", None)
-    return _keeping(function) if type(owner).__module__.partition(".")[0] in _KEEPING else None
+    return _keeping(function) if _keeps_values(owner) else None
 
 
 def _keeping(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -19,7 +19,7 @@ from cyxla.numpy.rewriting.python_functions.memoised import is_memoised
 from cyxla.numpy.rewriting.python_functions.new_objects import is_plain_class
 from cyxla.numpy.rewriting.python_functions.table import SUBSTITUTES
 from cyxla.numpy.rewriting.syntax.names import Names
-from cyxla.numpy.state.outside import is_unchanging
+from cyxla.numpy.state.outside import is_unchanging, is_unreadable
 from cyxla.numpy.tracing.trace import is_internal
 from cyxla.numpy.tracing.user_program.bound_methods import changing_object
 
@@ -99,7 +99,7 @@ def is_library(module: ModuleType) -> bool:
 
 def holds_state(value: Any, package: str) -> bool:
     """Return True for a callable object with state of its own: one of the user's classes, or a bound method."""
-    if changing_object(value) is not None:
+    if changing_object(value) is not None or is_unreadable(value):
         return True
     if isinstance(value, (type, FunctionType)):
         return False

@@ -151,12 +151,20 @@ def with_own_operators(value: Any, what: str) -> errors.DTypeError:
 
 def is_array_like(value: Any) -> bool:
     """Return True for objects that support one of NumPy's protocols for arrays."""
-    return any(hasattr(value, name) for name in ("__array__", "__array_interface__", "__array_struct__"))
+    return any(_has(value, name) for name in ("__array__", "__array_interface__", "__array_struct__"))
+
+
+def _has(value: Any, name: str) -> bool:
+    """Return what `hasattr` does, also for objects whose ``__getattr__`` raises other errors than it should."""
+    try:
+        return hasattr(value, name)
+    except Exception:
+        return False
 
 
 def is_dlpack_alone(value: Any) -> bool:
     """Return True for arrays that support the DLPack protocol, but none of NumPy's protocols."""
-    if not hasattr(value, "__dlpack__") or is_array_like(value):
+    if not _has(value, "__dlpack__") or is_array_like(value):
         return False
     try:
         memoryview(value)

@@ -319,6 +319,18 @@ def by_descriptor(w):
     return lambda x: x * holder.held
 
 
+def by_callable_in_a_module(w):
+    module = types.ModuleType("of_the_user")
+    module.held = Caller(w)
+    return lambda x: x * module.held()
+
+
+def by_method_in_a_module(w):
+    module = types.ModuleType("of_the_user")
+    module.held = w.scaled
+    return lambda x: module.held(x)
+
+
 def by_callable_in_a_class(w):
     holder = type("Kind", (), {"held": Caller(w)})()
     return lambda x: x * holder.held()
@@ -330,6 +342,7 @@ CASES = {
         by_default_of_a_method, by_default_of_call, by_default_of_a_property, by_own_default, by_own_default_tuple,
         by_partial_keyword, by_partial, by_called_partial, by_method_caller, by_map,
         by_partial_in_a_slot, by_partial_in_a_dict, by_descriptor, by_callable_in_a_class,
+        by_callable_in_a_module,
     ],
     numbers: [by_default_list, by_default_list_of_a_jitted_function, by_named_tuple, by_factory],
     arrays: [by_each_of_a_default],
@@ -337,7 +350,7 @@ CASES = {
         by_default_object, by_default_method, by_default_of_a_generator, by_default_of_init, by_own_default_object,
         by_own_default_method, by_partial_object, by_partial_method, by_called_partial_method, by_field,
         by_method_in_a_property, by_method_in_a_slot, by_method_in_a_class, by_method_that_is_read_first,
-        by_method_for_map,
+        by_method_for_map, by_method_in_a_module,
     ],
 }  # fmt: skip
 
@@ -425,3 +438,19 @@ def test_unread_defaults_of_other_kinds():
 
     with pytest.raises(cyxla.errors.TraceError, match="seen is a set from outside, whose contents may change"):
         cyxla.jit(lambda x: helper(x))(np.ones(2))
+
+
+class Dynamic:
+    """An object whose attributes are those of a dict; a missing one is a KeyError."""
+
+    def __init__(self):
+        self.__dict__["values"] = {"scale": 2.0}
+
+    def __getattr__(self, name):
+        return self.__dict__["values"][name]
+
+
+def test_objects_that_raise_other_errors_than_attribute_errors():
+    function, held = lambda x, d: x * d[0].scale, [Dynamic(), 1]
+    with pytest.warns(cyxla.errors.FallbackWarning):
+        np.testing.assert_array_equal(cyxla.jit(function, fallback="numpy")(np.ones(2), held), [2, 2])

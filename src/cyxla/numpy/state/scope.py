@@ -149,13 +149,9 @@ class Scope:
         outside = outside_values()
         if outside is None or isinstance(obj, _PLAIN):
             return obj
-        if isinstance(obj, types.ModuleType):
-            _guard_member(outside, obj, attr)
-        outside.watch_class(obj if isinstance(obj, type) else type(obj))
-        is_class = isinstance(obj, type) and _has_state(obj, attr)
-        if not is_class and (isinstance(obj, _FIXED) or not outside.is_outside(obj)):
-            return obj
-        if (is_class or _is_held(obj, attr)) and self.read_attr(obj, attr) is not getattr(obj, attr):
+        if not isinstance(obj, types.ModuleType):
+            outside.watch_class(obj if isinstance(obj, type) else type(obj))
+        if _holds(outside, obj, attr) and self.read_attr(obj, attr) is not getattr(obj, attr):
             raise TraceError(
                 f"{type(obj).__name__}.{attr} is assigned while a function is traced, and called later",
                 where=user_line(), hint="assign it outside of the function",
@@ -235,7 +231,7 @@ def _module_attribute(outside: OutsideValues, module: types.ModuleType, attr: st
     if module.__name__.partition(".")[0] in ("numpy", "scipy", "math", "cyxla", "sys", "os"):
         return value
     path = Path(Source.GLOBAL, 0, (space, space), attr, f"{module.__name__}.{attr}")
-    if isinstance(value, _FIXED) or callable(value):
+    if isinstance(value, _FIXED):
         _guard_member(outside, module, attr)
         return value
     return outside.read(value, path)
@@ -270,12 +266,16 @@ def _has_state(owner: Any, attr: str) -> bool:
     return isinstance(value, types.MethodType) or not (isinstance(value, _FIXED) or hasattr(type(value), "__get__"))
 
 
-def _is_held(obj: Any, attr: str) -> bool:
-    """Return True for an attribute that an object, or its class, holds as data, and that is no method of the class."""
-    if attr in getattr(obj, "__dict__", ()):
+def _holds(outside: OutsideValues, obj: Any, attr: str) -> bool:
+    """Return True for an attribute from outside that is data, and no method of a class."""
+    if isinstance(obj, types.ModuleType):
         return True
+    if isinstance(obj, type):
+        return _has_state(obj, attr)
+    if isinstance(obj, _FIXED) or not outside.is_outside(obj):
+        return False
     found = next((vars(base)[attr] for base in type(obj).__mro__ if attr in vars(base)), None)
-    if isinstance(found, (types.MemberDescriptorType, types.MethodType)):
+    if attr in getattr(obj, "__dict__", ()) or isinstance(found, (types.MemberDescriptorType, types.MethodType)):
         return True
     return callable(found) and not (isinstance(found, _FIXED) or hasattr(type(found), "__get__"))
 

@@ -224,7 +224,7 @@ def _by_arguments(outside: OutsideValues, function: FunctionType) -> FunctionTyp
 
 def _with_defaults(outside: OutsideValues, made: FunctionType, function: FunctionType) -> FunctionType:
     """Return a rewritten function whose defaults are values from outside, as those that it has by name."""
-    if is_defined_by_trace(function):
+    if is_defined_by_trace(function) or not _has_changing_defaults(function):
         return made
     names = inspect.signature(function, follow_wrapped=False).parameters
     defaults, named = function.__defaults__ or (), function.__kwdefaults__ or {}
@@ -232,8 +232,6 @@ def _with_defaults(outside: OutsideValues, made: FunctionType, function: Functio
     seen = tuple([outside.default(v, n) for n, v in zip(by_position, defaults, strict=False)])
     seen_named = {n: outside.default(v, n) for n, v in named.items()}
     behind = {name: recorded(value) for name, value in _functions_behind(function).items()}
-    if not behind and all(map(is_, (*seen, *seen_named.values()), (*defaults, *named.values()))):
-        return made
     cells = zip(made.__code__.co_freevars, made.__closure__ or (), strict=True)
     closure = tuple([CellType(behind[name]) if name in behind else cell for name, cell in cells])
     return _copy(made, made.__code__, closure, seen, seen_named)

@@ -1,6 +1,7 @@
 """Functions compiled for any size of a dimension, after calls with several sizes of it."""
 
 import threading
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -371,3 +372,14 @@ def test_lengths_and_ranges():
         ids = np.arange(n)[::-1] % 4
         check(compiled(ids), embed(ids))
     assert compiled.cache_info().misses == 3
+
+
+def corner(rows):
+    return float(Decimal(rows[0][0])) if len(rows[1]) == 2 else rows[0][0] * 1.0  # no Decimal of a traced number
+
+
+@pytest.mark.filterwarnings("ignore::cyxla.errors.FallbackWarning")
+def test_exact_program_that_cannot_be_traced():
+    compiled = cyxla.jit(corner, fallback="numpy")
+    for rows_ in ([[2, 5, 7], [2, 0, 1], [1, 2, 3]], [[2.0, 5], [2, 0]]):
+        assert compiled(rows_) == corner(rows_) == 2

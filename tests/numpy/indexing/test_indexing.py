@@ -118,10 +118,14 @@ def trace_parts(key, which):
         k for k, i in enumerate(items) if which[k % len(which)] and isinstance(i, (np.ndarray, int)) and not _is_mask(i)
     ]
 
-    def join(parts, items=items):  # by default known: arrays of an enclosing function would be traced
+    is_tuple = isinstance(key, tuple)
+    known = tuple((i.tolist(), i.dtype.str, i.shape) if isinstance(i, np.ndarray) else i for i in items)
+
+    def join(parts):  # arrays of an enclosing function would be traced, those of numbers are known
         given = dict(zip(loose, parts, strict=True))
-        result = tuple(given.get(k, i) for k, i in enumerate(items))
-        return result if isinstance(key, tuple) else result[0]
+        made = [np.array(i[0], i[1]).reshape(i[2]) if isinstance(i, tuple) else i for i in known]
+        result = tuple(given.get(k, i) for k, i in enumerate(made))
+        return result if is_tuple else result[0]
 
     return [items[k] for k in loose], join
 
@@ -162,6 +166,34 @@ def test_assign(case, which, form):
         return x
 
     check(write, arange_of(sizes), value, *parts, several=bool(parts))
+
+
+MASKS = [
+    ((1, 1, 1), (Ellipsis, 0, False, np.array([False]), 0)),
+    ((2, 3), (True, np.array([True, False]), 1)),
+    ((2, 3), (np.array([False, True]), False)),
+    ((2, 3, 1), (0, np.array([True, False, True]), Ellipsis, np.array([0, 0]))),
+    ((1, 1, 1, 1), (0, np.array([False]), Ellipsis, np.array([0, 0, 0], np.int8), 0)),
+    ((3, 4), (np.array([True, True, False]), np.array([1, 2, 3]))),
+]
+
+
+@pytest.mark.parametrize("sizes, key", MASKS)
+def test_masks_of_arguments_beside_other_indices(sizes, key):
+    def write(x, *parts):
+        x[join(parts)] = -3
+        return x
+
+    x, masks = arange_of(sizes), [i for i in key if isinstance(i, np.ndarray)]
+
+    def join(parts):
+        remaining = iter(parts)
+        return tuple(next(remaining) if p else i for i, p in zip(others, is_part, strict=True))
+
+    is_part = tuple(isinstance(i, np.ndarray) for i in key)
+    others = tuple(None if isinstance(i, np.ndarray) else i for i in key)
+    for function in (lambda x, *parts: x[join(parts)], write):
+        check(function, x, *masks)
 
 
 # ------------------------------------------------------------------------------------------------------ traced bounds

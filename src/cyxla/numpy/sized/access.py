@@ -17,7 +17,7 @@ from cyxla.numpy.indexing.equal_values import same_size
 from cyxla.numpy.indexing.packing import nonzero_indices
 from cyxla.numpy.indexing.parse import convert_item, has_run_time_size, is_mask
 from cyxla.numpy.indexing.ranges import difference
-from cyxla.numpy.sized.frames import Frame, align, fail_unless, fit, resized, wrapped
+from cyxla.numpy.sized.frames import Frame, Mismatch, align, fail_unless, fit, resized, wrapped
 from cyxla.numpy.sized.slices import slice_along
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, is_within, valid
@@ -30,6 +30,9 @@ from cyxla.xla.hlo.builder import functions as xla
 _np: Any = np  # its functions dispatch to this package
 
 _MISSING = object()
+_INDICES = Mismatch(
+    "shape mismatch: indexing arrays could not be broadcast together with shapes ({},) ({},)", OutOfRangeError
+)
 _LARGEST_SHOWN = 1 << 30  # indices beyond this are shown as this in errors
 
 
@@ -141,7 +144,7 @@ def resolve(array: Any, key: Any) -> Index:
     frame, padding = Frame({}), {}
     positions = [k for k, i in enumerate(items) if isinstance(i, (SizedArray, TracedArray, np.ndarray))]
     if any(isinstance(items[k], SizedArray) for k in positions):
-        aligned, frame = align([items[k] for k in positions])
+        aligned, frame = align([items[k] for k in positions], _INDICES)
         for k, item in zip(positions, aligned, strict=True):
             own = items[k].counts if isinstance(items[k], SizedArray) else {}
             padding[k] = {d: frame.counts[item.ndim - d] for d in own if item.ndim - d in frame.counts}
@@ -150,14 +153,20 @@ def resolve(array: Any, key: Any) -> Index:
 
 
 def _with_ranked_masks(array: Any, items: list[Any]) -> tuple[Any, list[Any]]:
-    """Return an array with a new dimension for each traced bool among the items of an index, and masks of these."""
+    """Return an array with a new dimension for each bool among the items of an index with a traced mask, and masks."""
+    has_masks = any(map(_is_traced_mask, items))
     axis = 0
     for k, item in enumerate(items):
-        if isinstance(item, TracedArray) and item.known is None and item.ndim == 0 and item.dtype.kind == "b":
+        is_known = has_masks and isinstance(item, np.ndarray) and item.dtype.kind == "b"
+        if item is not None and (is_known or _is_traced_mask(item)) and item.ndim == 0:
             array = array[(*[slice(None)] * axis, None)]
             items = [*items[:k], item.reshape(1), *items[k + 1 :]]
         axis += _axes_used(items[k])
     return array, items
+
+
+def _is_traced_mask(item: Any) -> bool:
+    return isinstance(item, TracedArray) and item.known is None and item.dtype.kind == "b"
 
 
 def _with_integers_applied(array: Any, items: list[Any]) -> tuple[Any, list[Any]]:
@@ -270,7 +279,7 @@ def _normalised(data: Any, size: Any, axis: int, bound: int | None, inside: Trac
 
 def _without_masks(items: Sequence[Any], *, all_of_them: bool) -> list[Any]:
     """Replace traced masks by index arrays, if other index arrays, new axes or run-time dimensions need them."""
-    masks = [i for i in items if isinstance(i, TracedArray) and i.known is None and i.dtype.kind == "b"]
+    masks = list(filter(_is_traced_mask, items))
     others = [i for i in items if hasattr(i, "ndim") and not any(i is m for m in masks)]
     is_alone = len(masks) + len(others) + sum(i is None for i in items) < 2
     if not masks or (is_alone and not all_of_them):

@@ -21,7 +21,6 @@ from cyxla.xla.lib import values
 _np: Any = np  # its functions dispatch to this package
 
 _SIZE_BITS = 31  # sizes below 2^31 are packed in pairs into the number of a failure
-_BROADCAST_MESSAGE = "operands could not be broadcast together with shapes ({},) ({},)"
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,17 @@ def shape_of(value: Any) -> tuple[Any, ...]:
     return tuple(value.shape if isinstance(value, (SizedArray, TracedArray)) else np.shape(value))
 
 
-def align(operands: Sequence[Any]) -> tuple[list[Any], Frame]:
+class Mismatch(NamedTuple):
+    """Error of runs in which sizes do not broadcast: its message for two sizes, and its class."""
+
+    message: str
+    error: Callable[..., Exception]
+
+
+_OPERANDS = Mismatch("operands could not be broadcast together with shapes ({},) ({},)", ShapeError)
+
+
+def align(operands: Sequence[Any], mismatch: Mismatch = _OPERANDS) -> tuple[list[Any], Frame]:
     """Return the padded elements of operands that broadcast, and the run-time dimensions of their result.
 
     Runs in which the sizes do not broadcast fail. Operands of other types are returned as they are.
@@ -75,7 +84,7 @@ def align(operands: Sequence[Any]) -> tuple[list[Any], Frame]:
             if len(shape) >= k and isinstance(shape[-k], TracedArray)
         ]
         known = [shape[-k] for shape in shapes if len(shape) >= k and not isinstance(shape[-k], TracedArray)]
-        count, bound, may_stretch = _common_size(parts, {n for n in known if n != 1})
+        count, bound, may_stretch = _common_size(parts, {n for n in known if n != 1}, mismatch)
         if count is not None:
             counts[k] = count
         for part in parts:
@@ -92,12 +101,12 @@ class _Part(NamedTuple):
     bound: int
 
 
-def _common_size(parts: Sequence[_Part], known: set[int]) -> tuple[TracedArray | None, int, bool]:
+def _common_size(parts: Sequence[_Part], known: set[int], mismatch: Mismatch) -> tuple[TracedArray | None, int, bool]:
     """Return the size of a dimension of a result, None if it is known while tracing; its bound; and may sizes be 1."""
     if known:
         bound = max(known)
         for part in parts:
-            _require_broadcast(part.count, bound)
+            _require_broadcast(part.count, bound, mismatch)
         return None, bound, True
     different: list[_Part] = []
     for part in parts:
@@ -112,7 +121,7 @@ def _common_size(parts: Sequence[_Part], known: set[int]) -> tuple[TracedArray |
         different[0].count,
     )
     for part in different:
-        _require_broadcast(part.count, count)
+        _require_broadcast(part.count, count, mismatch)
     return as_size(as_traced(count), bound), bound, True
 
 
@@ -121,12 +130,12 @@ def _may_be_one(count: TracedArray) -> bool:
     return low <= 1 <= high
 
 
-def _require_broadcast(count: TracedArray, size: Any) -> None:
+def _require_broadcast(count: TracedArray, size: Any, mismatch: Mismatch) -> None:
     """Make runs fail in which a size is neither 1 nor the given one."""
     if isinstance(size, TracedArray) and same_size(count, size):
         return
     fits: Any = _np.logical_or(_np.equal(count, size), _np.equal(count, 1))
-    fail_unless(fits, count, size, _BROADCAST_MESSAGE)
+    fail_unless(fits, count, size, *mismatch)
 
 
 def fail_unless(

@@ -303,3 +303,27 @@ def test_attributes_named_as_in_numpy(name):
     for mean in (2.0, 3.0):
         STATISTICS.mean, STATISTICS.power[0] = mean, mean - 1
         np.testing.assert_array_equal(jitted(x, STATISTICS), function(x, STATISTICS))
+
+
+class Link:
+    def __init__(self, after=None):
+        self.after, self.total = after, 0.0
+
+
+LINKS = [Link(Link())]
+
+
+def drop(head, x):
+    dropped = head.after
+    head.after = None
+    dropped.total = x.sum()  # of an object that nothing else holds
+    return dropped.total
+
+
+@pytest.mark.parametrize("by_argument", [False, True])
+def test_change_of_an_object_that_the_function_drops(by_argument):
+    LINKS[0].after = Link()
+    jitted = cyxla.jit(drop) if by_argument else cyxla.jit(lambda x: drop(LINKS[0], x))
+    x = np.array([2.0, 3.0])
+    assert jitted(LINKS[0], x) == 5.0 if by_argument else jitted(x) == 5.0
+    assert LINKS[0].after is None

@@ -321,13 +321,10 @@ def _with_parts(value: Any, new: dict[Any, Any]) -> Any:
 
 
 def apply_all(effects: Sequence[Effect | ArgumentChange], values: Sequence[Any], passed: Sequence[Any]) -> None:
-    """Make all changes; containers are found first, where the function has found them."""
-    owners = [e.place.find(passed) if isinstance(e, ArgumentChange) else None for e in effects]
+    """Make all changes; objects are found first, where the function has found them and while they are in use."""
+    owners = [e.place.find(passed) if isinstance(e, ArgumentChange) else e.owner() for e in effects]
     for effect, owner, value in zip(effects, owners, values, strict=True):
-        if isinstance(effect, ArgumentChange):
-            effect.change(owner, effect.key, value)
-        else:
-            effect.apply(value)
+        effect.change(owner, effect.key, value)
 
 
 def shares_containers(passed: Sequence[Any]) -> bool:

@@ -48,10 +48,6 @@ class Effect(NamedTuple):
     key: Any
     text: str
 
-    def apply(self, value: Any) -> None:
-        """Make the change with a computed value."""
-        self.change(self.owner(), self.key, value)
-
 
 def owner_of(value: Any) -> Callable[[], Any]:
     """Return a function that returns an object, without keeping it alive if that is possible."""

@@ -383,3 +383,20 @@ def test_exact_program_that_cannot_be_traced():
     compiled = cyxla.jit(corner, fallback="numpy")
     for rows_ in ([[2, 5, 7], [2, 0, 1], [1, 2, 3]], [[2.0, 5], [2, 0]]):
         assert compiled(rows_) == corner(rows_) == 2
+
+
+def print_points(points):
+    made = []
+    for p in points:
+        try:
+            made.append(p[0])
+        except TypeError:
+            print("not a point:", p)
+    return made
+
+
+def test_lines_of_a_run_that_fails_are_printed_once(capsys):
+    compiled = cyxla.jit(print_points, fallback="numpy")
+    for points in ([[1, 1], [2, -1], [3, 4]], [1, 2], [4, 5, 6]):
+        found, ours = compiled(points), capsys.readouterr().out
+        assert (found, ours) == (print_points(points), capsys.readouterr().out)

@@ -372,11 +372,8 @@ def _lower(
                 leave_for_doubt(trace, array.doubt)
         leave_if_real(trace, arrays)
         failure = trace.failure()
-        if trace.program.prints and trace.program.catches:  # the plain function may have to run after a run has printed
-            raise TraceError(
-                f"{trace.builder.name} prints, and has operations that a program cannot always do as Python does",
-                hint="print outside of the function, or use cyxla.print",
-            )
+        if trace.program.prints:
+            _require_no_repetition(trace, fails_for_other_sizes=failure is not None and open_sizes is not None)
         is_array = tree.kind is None and failure is None and not writes
         root = values[0] if is_array else xla.tuple_(trace.builder, [*values, *([] if failure is None else [failure])])
     trace.program.outside = None  # it keeps objects alive
@@ -647,6 +644,17 @@ def _argument(trace: Trace, leaf: Any, name: str) -> Any:
         op, memory = xla.transpose(op, inverse(leaf.axes)), dense(leaf.shape, leaf.dtype, leaf.axes)
     array = TracedArray(op, weak, memory=memory, origin=f"argument {name}", rank0=leaf.rank0)
     return array if leaf.adapter is None else leaf.adapter.from_traced(array)
+
+
+def _require_no_repetition(trace: Trace, *, fails_for_other_sizes: bool) -> None:
+    """Refuse a program that prints, and runs of which may be repeated by the function or another program."""
+    if trace.program.catches:
+        raise TraceError(
+            f"{trace.builder.name} prints, and has operations that a program cannot always do as Python does",
+            hint="print outside of the function, or use cyxla.print",
+        )
+    if fails_for_other_sizes:
+        raise UnimplementedError("the function prints, and a run that fails is repeated with a program of one size")
 
 
 def _as_list(argument: Any, leaf: Any) -> Any:

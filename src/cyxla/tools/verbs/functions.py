@@ -110,8 +110,9 @@ A compiled function gives what the plain function gives, written arguments and c
   (`obj[k]`, `obj + x`, properties, `with obj`), and those that are arguments. One program serves all objects of a
   class whose attributes are arrays, numbers and texts; of objects that hold other ones, each has its own. A
   `cached_property`, and a function of `functools.lru_cache`, is computed by NumPy, once, and keeps no traced value.
-  Iterators, sets, `deque`, `Counter` and other classes derived from lists and dicts, `vars(obj)`, and methods of
-  generators and containers (`draw = rng.normal`, `take = w.pop`), from outside, are reasons to run the plain function.
+  Iterators, sets, `deque`, `Counter` and other classes derived from lists and dicts, `MappingProxyType`, weak
+  references, context variables, `vars(obj)`, and methods of generators, containers and other objects of C
+  (`draw = rng.normal`, `take = w.pop`), from outside, are reasons to run the plain function.
 * Objects that a function makes and returns, alone or in containers, are new in each call, as are lists: of the same
   class, with the attributes that the run computes, made without calling `__init__`. An object that is returned twice
   is one object. Their classes are those of your modules whose objects hold attributes alone, in `__dict__` or

@@ -9,7 +9,7 @@ from typing import Any
 from cyxla.numpy.control.lower_while import emit_while
 from cyxla.numpy.rewriting.loops.recordings import Recording
 from cyxla.numpy.tracing.arrays.traced_array import as_traced, value_of
-from cyxla.numpy.tracing.bodies import Body, inline, record_body
+from cyxla.numpy.tracing.bodies import Body, body_results, inline, record_body, replay
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.promotion import dtype_of
 from cyxla.numpy.tracing.trace import resumed
@@ -35,7 +35,7 @@ def emit_loop(
     recording: Recording, going: XlaOp, failures_of_test: Any, following: list[XlaOp], failures: Any,
     first: list[XlaOp],
 ) -> tuple[Any, ...]:  # fmt: skip
-    """Emit a loop that runs while a value holds and no flag is set."""
+    """Emit a loop that runs while a value holds, for which nothing is printed or drawn, and no flag is set."""
     part, slots = recording.part, recording.slots
     body = converted_body(recording, recording.results(), following, failures)
     going_on = part.body_with_failures([going], failures_of_test)
@@ -51,7 +51,7 @@ def emit_loop(
 
     def test(*values: XlaOp) -> list[XlaOp]:
         state, set_flags = split(values)
-        goes = inline(going_on, state)[0]
+        goes = body_results(going_on, replay(going_on, state, effects=False))[0]
         for flag in set_flags:
             goes = xla.and_(goes, xla.not_(flag))
         return [goes]

@@ -44,6 +44,8 @@ class WhileLoop(Loop):
         if self.recording is not None:
             if self.recording.has_written():
                 raise Unsuitable("its condition writes to an array")
+            if any(i.has_side_effect for i in self.recording.part.trace.builder.instructions):
+                raise Unsuitable("its condition prints, or draws a random number")
             self._tested = truth(value)
             self._failures_of_test = len(require_current().failures)
             return True

@@ -116,7 +116,7 @@ class Call:
         """Key like `key`, with the classes of objects in their place; None without objects."""
         if not any(_is_receiver(s) for s in self.specs):
             return None
-        specs = tuple([(Receiver, type(_value_of(s, ""))) if _is_receiver(s) else s for s in self.specs])
+        specs = tuple([(Receiver, type(_value_of(s))) if _is_receiver(s) else s for s in self.specs])
         return (self.binding.keywords, tuple(self.trees), specs)
 
     def passed_nodes(self, *, with_lists: bool = True, of_classes: bool = False) -> list[Any]:
@@ -191,7 +191,7 @@ class Call:
 
     def apply(self, function: Callable[..., Any], leaves: Iterable[Any]) -> tuple[Any, ArgumentContainers]:
         """Call the function with other leaves in place of the specs; return its result and the containers it got."""
-        remaining = iter([_value_of(leaf, name) for leaf, name in zip(leaves, self.names, strict=True)])
+        remaining = iter([_as_seen(leaf, name) for leaf, name in zip(leaves, self.names, strict=True)])
         values = [tree.take(remaining) for tree in self.trees]
         named = [(a.name, a.source, v) for a, v in zip(self.binding.arguments, values, strict=True)]
         containers = ArgumentContainers(named)
@@ -221,12 +221,15 @@ def _without_object(value: Any) -> Any:
     return None if isinstance(value, np.ndarray) else value
 
 
-def _value_of(leaf: Any, name: str) -> Any:
-    """Return an argument as the function gets it."""
+def _as_seen(leaf: Any, name: str) -> Any:
+    """Return an argument as the function gets it; what a default or a bound function holds comes from outside."""
+    outside = outside_values()
+    holds_values = isinstance(leaf, Static) and (leaf.is_default or isinstance(leaf.value, (partial, MethodType)))
+    return outside.default(leaf.value, name) if outside is not None and holds_values else _value_of(leaf)
+
+
+def _value_of(leaf: Any) -> Any:
     if isinstance(leaf, Static):
-        outside = outside_values()
-        if outside is not None and (leaf.is_default or isinstance(leaf.value, (partial, MethodType))):
-            return outside.default(leaf.value, name)
         if isinstance(leaf.value, Receiver):
             return leaf.value.value
         return leaf.value() if isinstance(leaf.value, _WeakReceiver) else leaf.value

@@ -85,6 +85,13 @@ class OpError(Exception):
 Error = OpError
 
 
+def without_frames(error: OpError) -> OpError:
+    """Return a copy of an error without traceback and causes, whose frames would keep the values of their names."""
+    copy = type(error).__new__(type(error), *error.args)
+    copy.__dict__.update(error.__dict__)
+    return copy
+
+
 def _join(message: str, where: str, hint: str) -> str:
     """Return the text of an error."""
     lines = [message]

@@ -1,8 +1,10 @@
 """Functions that cannot be compiled: NumPy runs them, with a warning, or the reason is raised."""
 
 import contextlib
+import gc
 import types
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -434,3 +436,25 @@ def _outcome_with_generators(function, x, count):
         except ValueError as error:
             result = str(error)
     return result, [g.random() for g in generators]
+
+
+def _index_out_of_range(x):
+    return x[len(x)]
+
+
+def _set_of_elements(x):
+    return sorted(set(x))
+
+
+@pytest.mark.parametrize("function", [_to_list, _index_out_of_range, _set_of_elements, _bare_except])
+@pytest.mark.filterwarnings("ignore::cyxla.errors.FallbackWarning")
+def test_refused_arguments_are_not_kept_alive(function):
+    f = cyxla.jit(function)
+    for _ in range(2):
+        x = np.ones(3)
+        reference = weakref.ref(x)
+        with contextlib.suppress(IndexError):
+            f(x)
+        del x
+        gc.collect()
+        assert reference() is None

@@ -1,6 +1,8 @@
 """Objects of the user's classes as arguments: read, changed and returned as by the plain function."""
 
 import enum
+import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -222,16 +224,20 @@ def test_methods_of_many_objects_share_a_program():
     assert Model.step.cache_info().misses <= 2
 
 
-def test_programs_do_not_keep_objects_alive():
-    import gc
-    import weakref
-
-    jitted, p = cyxla.jit(use_number), Point(array(), 1.0)
-    jitted(p)
-    reference = weakref.ref(p)
-    del p
-    gc.collect()
-    assert reference() is None
+@pytest.mark.parametrize("name", [name for name in CASES if name not in ("slots", "an object that refers to itself")])
+def test_programs_do_not_keep_objects_alive(name):
+    function, make, _ = CASES[name]
+    jitted = cyxla.jit(function)
+    for _ in range(3):
+        arguments = make()
+        references = [weakref.ref(p) for p in arguments]
+        gc.disable()  # objects go at once, not when cycles are searched for
+        try:
+            result = jitted(*arguments)
+            del arguments, result
+            assert [r() for r in references] == [None] * len(references)
+        finally:
+            gc.enable()
 
 
 def test_objects_of_other_packages_are_for_the_plain_function():

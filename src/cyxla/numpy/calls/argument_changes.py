@@ -293,16 +293,17 @@ def has_arguments(places: Any) -> bool:
 
 def with_containers(whole: Any, places: Any, passed: Sequence[Any]) -> Any:
     """Return the result of a call with containers in their places."""
+    return whole if places is None else _with_containers(whole, places, whole, passed)
 
-    def replaced(value: Any, places: Any) -> Any:
-        if isinstance(places, Place):
-            return places.find(passed)
-        if isinstance(places, Earlier):
-            return places.find(whole)
-        new = {step: replaced(part_at(value, step), inner) for step, inner in places.items()}
-        return _with_parts(value, new)
 
-    return whole if places is None else replaced(whole, places)
+def _with_containers(value: Any, places: Any, whole: Any, passed: Sequence[Any]) -> Any:
+    """Return a part of a result with containers; no closure, a cycle of which would keep the arguments alive."""
+    if isinstance(places, Place):
+        return places.find(passed)
+    if isinstance(places, Earlier):
+        return places.find(whole)
+    new = {step: _with_containers(part_at(value, step), inner, whole, passed) for step, inner in places.items()}
+    return _with_parts(value, new)
 
 
 def _with_parts(value: Any, new: dict[Any, Any]) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from cyxla._native.dispatch import CaughtError, Compiled, Dispatcher, build, drop_zero_imaginary, with_layout
 from cyxla._native.launch import Program
-from cyxla.errors import DeadlineExceededError, InvalidArgumentError, OpError
+from cyxla.errors import DeadlineExceededError, InvalidArgumentError, OpError, without_frames
 from cyxla.numpy.calls.argument_changes import ArgumentChange, apply_all, with_containers
 from cyxla.numpy.calls.lowering import NO_GUARDS, Lowered
 from cyxla.numpy.state.guards import Guards
@@ -317,7 +317,7 @@ class PlainEntry(Compiled):
 
     def __init__(self, reason: OpError, direct: Callable[..., Any] | None = None) -> None:
         super().__init__(None, (_LEAF,), False, b"", plain=True, direct=direct)
-        self.reason = reason
+        self.reason = without_frames(reason)
         self.seconds = 0.0
 
     def wait(self, timeout: float | None) -> None:

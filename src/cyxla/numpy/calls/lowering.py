@@ -376,11 +376,8 @@ def _lower(
             _require_no_repetition(trace, fails_for_other_sizes=failure is not None and open_sizes is not None)
         is_array = tree.kind is None and failure is None and not writes
         root = values[0] if is_array else xla.tuple_(trace.builder, [*values, *([] if failure is None else [failure])])
-    trace.program.outside = None  # it keeps objects alive
-    trace.program.created.clear()
-    trace.program.copies.clear()
-    trace.program.aliases.clear()
-    trace.program.arguments.clear()
+    guards = NO_GUARDS if outside is None else outside.guards()
+    _forget_values(trace, outside)
     spectra = real_if_zero(arrays) if keep_order else ()
     module = trace.module(root)
     places = places_in(tree)
@@ -392,9 +389,19 @@ def _lower(
         forget_state(module)
     return Lowered(
         module, trace.program, tree, failure is not None, rank0, tuple(input_axes), tuple(layouts), spectra,
-        writes, effects, NO_GUARDS if outside is None else outside.guards(),
+        writes, effects, guards,
         writes_last and len(writes) == 1 and not effects and not arrays and places is None, places, is_of_classes,
     )  # fmt: skip
+
+
+def _forget_values(trace: Trace, outside: OutsideValues | None) -> None:
+    """Forget the objects of a function that is traced, which its program would keep alive."""
+    program = trace.program
+    program.outside = None
+    for objects in (program.created, program.copies, program.aliases, program.arguments):
+        objects.clear()
+    if outside is not None:
+        outside.forget_objects()
 
 
 def _run(

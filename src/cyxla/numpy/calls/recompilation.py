@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from cyxla import config
 from cyxla._native.dispatch import Receiver
-from cyxla.errors import OpError, RecompileWarning, TraceError
+from cyxla.errors import OpError, RecompileWarning, TraceError, without_frames
 from cyxla.numpy.calls.lowering import Spec
 from cyxla.numpy.calls.signatures import Call, Static
 from cyxla.numpy.tracing.trace import warn_user
@@ -124,7 +124,7 @@ class VainTraces:
             yield
         except Exception as error:
             self._seconds += thread_time() - started
-            self._last = error if isinstance(error, OpError) else TraceError(message_of(error))
+            self._last = without_frames(error) if isinstance(error, OpError) else TraceError(message_of(error))
             raise
 
     def add_refusal(self, error: OpError) -> None:

@@ -401,6 +401,12 @@ class OutsideValues:
             self._objects[id(mirror)] = (value, path)
         return self._seen[id(value)]
 
+    def forget_objects(self) -> None:
+        """Forget the objects, when the trace has ended: mirrors refer to them and to this, and keep both alive."""
+        self.mirrors.clear()
+        for by_identity in (self._objects, self._seen, self._values, self._refused):
+            by_identity.clear()
+
     # -- changes
 
     def change(self, path: Path, effect: Callable[[Any, Any, Any], None], owner: Any, value: Any) -> None:

@@ -31,6 +31,7 @@ from cyxla.errors import (
     FallbackWarning,
     InvalidArgumentError,
     OpError,
+    OutOfRangeError,
     TraceError,
     UnimplementedError,
 )
@@ -196,18 +197,33 @@ class Jitted(Dispatcher, Generic[P, R]):
         except UnsupportedArgument as unsupported:
             self._fall_back(unsupported.error)
             return self._call_function(args, kwnames)
-        except OpError:
-            raise
-        except Exception as error:  # of a trace, which may differ from that of a run
-            if self.is_internal or self._fallback == "error" or not getattr(error, "may_fall_back", True):
+        except (
+            Exception
+        ) as error:  # of a trace, which may differ from that of a run, and comes without what precedes it
+            if not self._may_be_of_trace(error):
                 raise
             failure = error
         else:
             return self._call_entry(call, entry, args, kwnames, hash)
-        result = self._call_function(args, kwnames)
+        result = self._call_for_error(failure, args, kwnames)
         text = f"{type(failure).__name__} is raised while it is traced, but not when it runs: {message_of(failure)}"
         self._plain_entry(self._forms.read(binding, args), TraceError(text, where=user_line_of(failure)))
         return result
+
+    def _may_be_of_trace(self, error: Exception) -> bool:
+        """Return True if the plain function may not raise an error of a call, or may do something before it."""
+        if isinstance(error, OpError) and not isinstance(error, (InvalidArgumentError, OutOfRangeError)):
+            return False
+        return self._may_run_plainly() and getattr(error, "may_fall_back", True)
+
+    def _call_for_error(self, failure: Exception, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
+        """Call the function itself, which does what precedes its error; raise the error that names more."""
+        try:
+            return self._call_function(args, kwnames)
+        except Exception as raised:
+            if not (isinstance(failure, OpError) and isinstance(failure, type(raised))):
+                raise
+        raise failure
 
     def _call_entry(
         self, call: Call, entry: AnyEntry, args: tuple[Any, ...], kwnames: tuple[str, ...], hash: int

@@ -19,7 +19,7 @@ code of the program is compiled, prebuilt functions run it where possible, with 
 * operators, methods and attributes of arrays: arithmetic, comparisons, `@`, `x.sum(axis=0)`, `x.T`, `x.astype(...)`;
 * indexing of every kind (integers, slices, `...`, `None`, integer arrays, masks), and assignment:
   `x[i] = v`, `x[1:-1] += v`. Views share memory as in NumPy, and arrays among the arguments are written as by NumPy: in
-  place where possible, and not at all by a call that fails; `x.at[i].set(v)` returns a new array;
+  place where possible, and not at all by a run that fails; `x.at[i].set(v)` returns a new array;
 * NumPy 2's dtypes: Python numbers are weak (NEP 50), float64 is the default;
 * nested tuples, lists, dicts, dataclasses and None as arguments and results; text, dtypes, functions and enums in
   them are passed through; results may also hold new objects of your classes;
@@ -131,6 +131,9 @@ A compiled function gives what the plain function gives, written arguments and c
 What cannot be compiled runs as plain NumPy, with one `cyxla.errors.FallbackWarning` for each cause, which names the
 line and the reason; `explain()` repeats it. With `fallback="error"`, or `CYXLA_FALLBACK=error`, the reason is raised
 instead. An error of tracing that the function itself catches counts as such a reason.
+
+An error that tracing finds, such as shapes that do not match or a constant index that is out of range, would come in
+every run. The plain function runs up to it, so that it prints and changes what precedes the error.
 
 Tracing comes to an end: a function runs plainly for new arguments once it was specialised for 64 numbers, texts or
 structures of containers, or once its traces have taken ten seconds in vain (`CYXLA_TRACE_SECONDS`).

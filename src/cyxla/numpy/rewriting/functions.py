@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial, wraps
 from operator import is_
 from types import CellType, CodeType, FunctionType, MethodType
@@ -13,17 +12,15 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from cyxla.forking import new_lock
 from cyxla.numpy.rewriting.hooks import Hooks
-from cyxla.numpy.rewriting.syntax.names import Names
+from cyxla.numpy.rewriting.rewritten_code import code_key, is_defined_by_trace, rewritten_code
 from cyxla.numpy.rewriting.syntax.plain_code import is_plain
-from cyxla.numpy.rewriting.syntax.scopes import NameOrigins, Origin, has_python_code, package_of
-from cyxla.numpy.rewriting.syntax.source import WITHOUT_SOURCE, definition_of, innermost, lacks_source, scope_of
-from cyxla.numpy.rewriting.syntax.transform import Transformer
+from cyxla.numpy.rewriting.syntax.scopes import Origin, has_python_code, package_of
+from cyxla.numpy.rewriting.syntax.source import lacks_source
 from cyxla.numpy.state.names import guard_functions, guard_names, is_empty
 from cyxla.numpy.state.outside import OutsideValues, is_unchanging
 from cyxla.numpy.state.scope import Scope, outside_values
-from cyxla.numpy.state.snapshot import Snapshot, names_of
+from cyxla.numpy.state.snapshot import Snapshot
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.numpy.tracing.hooks import hooks
@@ -53,17 +50,12 @@ class _Version(NamedTuple):
     def is_of(self, function: FunctionType) -> bool:
         """Return True if the function is as it was."""
         parts = (function.__code__, function.__defaults__, function.__kwdefaults__)
-        return all(map(is_, parts, self[:3])) and _key(function)[-1] == self.kinds
+        return all(map(is_, parts, self[:3])) and code_key(function)[-1] == self.kinds
 
 
 _rewritten: WeakKeyDictionary[FunctionType, FunctionType] = WeakKeyDictionary()
 _of_objects: WeakKeyDictionary[FunctionType, FunctionType] = WeakKeyDictionary()  # rewritten though they are plain
 _versions: WeakKeyDictionary[FunctionType, _Version] = WeakKeyDictionary()  # of functions, as they were rewritten
-_codes: dict[Any, CodeType | None] = {}
-#: Codes of functions that are defined in rewritten ones and were rewritten with them, by identity: equal code that
-#: stands elsewhere, or was compiled from the file itself, has other enclosing functions.
-_nested: dict[int, CodeType] = {}
-_lock = new_lock()  # Python 3.11 counts the depth of a syntax tree for all threads together
 
 
 def rewritten(function: Any) -> Any:
@@ -78,11 +70,6 @@ def rewritten(function: Any) -> Any:
         made = _rewritten[function] = _rewrite(function)
         _rewritten[made] = made
     return made
-
-
-def is_defined_by_trace(function: Any) -> bool:
-    """Return True for a function whose definition is in the code of a rewritten one."""
-    return isinstance(function, FunctionType) and id(function.__code__) in _nested
 
 
 def rewritten_anew(function: Any) -> Any:
@@ -113,7 +100,7 @@ def rewritten_of_objects(function: Any) -> Any:
     if not _is_left_plain(function):
         return made
     if function not in _of_objects:
-        _of_objects[function] = _rewritten_by_source(function, _key(function))
+        _of_objects[function] = _rewritten_by_source(function, code_key(function))
     return _of_objects[function]
 
 
@@ -250,98 +237,19 @@ def _copy(
 
 
 def _rewrite(function: FunctionType) -> FunctionType:
-    key = _key(function)
+    key = code_key(function)
     _versions[function] = _Version(function.__code__, function.__defaults__, function.__kwdefaults__, key[-1])
     return function if is_plain(function) else _rewritten_by_source(function, key)
 
 
 def _rewritten_by_source(function: FunctionType, key: Any) -> FunctionType:
-    code = function.__code__
-    with _lock:
-        if key not in _codes:
-            _codes[key] = _rewritten_code(function)
-            _nested.update((id(nested), nested) for nested in _codes_in(_codes[key]))
-    new = _codes[key]
+    new = rewritten_code(function, key)
     if new is None:
-        WITHOUT_SOURCE.add(function)
         return function
-    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     cells[HOOKS] = CellType(Hooks(Scope(function), recorded, package_of(function)))
     closure = tuple([cells[name] for name in new.co_freevars])
     return _copy(function, new, closure, function.__defaults__, function.__kwdefaults__)
-
-
-def _codes_in(code: CodeType | None) -> Iterator[CodeType]:
-    """Return the codes of the functions that a code defines."""
-    for constant in () if code is None else code.co_consts:
-        if isinstance(constant, CodeType):
-            yield constant
-            yield from _codes_in(constant)
-
-
-def _key(function: FunctionType) -> Any:
-    """Return a key of functions with the same rewritten code: it depends on the kinds of the values from outside."""
-    code = function.__code__
-    origins = NameOrigins(function, frozenset())
-    kinds = tuple([origins.origin(name) for name in (*code.co_freevars, *names_of(code))])
-    return code, code.co_filename, id(function.__globals__), kinds
-
-
-def _rewritten_code(function: FunctionType) -> CodeType | None:
-    """Return the rewritten code of a function; None if its source is not known."""
-    definition = definition_of(function)
-    if definition is None:
-        return None
-    node, code = definition.node, function.__code__
-    transformer = Transformer(NameOrigins(function, _own_names(node) - frozenset(code.co_freevars)))
-    statement: ast.stmt
-    if isinstance(node, ast.Lambda):
-        transformer.lambda_(node)
-        statement = ast.copy_location(ast.Return(node), node)
-    else:
-        if not transformer.function(node):
-            return None
-        node.decorator_list, node.returns = [], None
-        _drop_defaults(node.args)
-        statement = node
-    names = (*code.co_freevars, HOOKS)
-    module = compile(
-        ast.fix_missing_locations(scope_of(statement, names)), code.co_filename, "exec", definition.flags,
-        dont_inherit=True,
-    )  # fmt: skip
-    made = innermost(module, code.co_name)
-    return made.replace(co_qualname=code.co_qualname) if made else None
-
-
-def _drop_defaults(arguments: ast.arguments) -> None:
-    """Drop annotations, and replace defaults, which the function has already."""
-    arguments.defaults = [ast.Constant(None) for _ in arguments.defaults]
-    arguments.kw_defaults = [d and ast.Constant(None) for d in arguments.kw_defaults]
-    parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-    for parameter in parameters:
-        if parameter is not None:
-            parameter.annotation = None
-
-
-_NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler)
-
-
-def _own_names(node: ast.AST) -> Names:
-    """Return all names that a function, or one defined in it, binds and does not declare global."""
-    found: set[str] = set()
-    declared: set[str] = set()
-    for n in ast.walk(node):
-        if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load):
-            found.add(n.id)
-        elif isinstance(n, ast.arg):
-            found.add(n.arg)
-        elif isinstance(n, _NAMED) and n is not node and n.name:
-            found.add(n.name)
-        elif isinstance(n, ast.alias):
-            found.add((n.asname or n.name).partition(".")[0])
-        elif isinstance(n, ast.Global):
-            declared.update(n.names)
-    return frozenset(found - declared)
 
 
 hooks.rewritten = rewritten

@@ -14,7 +14,8 @@ from types import FunctionType
 from typing import Any, Final, NamedTuple
 
 from cyxla.forking import call_in_child, new_lock
-from cyxla.numpy.rewriting.functions import is_defined_by_trace, with_recorded_defaults
+from cyxla.numpy.rewriting.functions import with_recorded_defaults
+from cyxla.numpy.rewriting.rewritten_code import is_defined_by_trace
 from cyxla.numpy.rewriting.syntax.scopes import is_user_function
 from cyxla.numpy.state.scope import outside_values
 from cyxla.numpy.tracing.hooks import hooks

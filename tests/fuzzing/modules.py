@@ -6,7 +6,9 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+from support.functions.holder_checks import COMPILED, check_holders
 from support.functions.module_checks import DifferentError, check
+from support.functions.random_holders import random_holders
 from support.functions.random_modules import random_module
 
 from fuzzing.kind import DifferenceError, Kind, Stage
@@ -40,3 +42,27 @@ class Functions(Kind):
 
     def cuts(self, data: bytes) -> list[list[bytes]]:
         return [data.splitlines(keepends=True)]
+
+
+class Holders(Functions):
+    """Modules whose function `main` reads and writes state through holders, with changes of the state between calls."""
+
+    name, suffix = "holders", ".py"
+    stages = ("interpreter", "compiled", "cpu")  # the second one counts modules without a fallback
+    deep = 0.02
+
+    def make(self, rng: random.Random) -> bytes:
+        return random_holders(rng.randrange(1 << 40)).encode()
+
+    def attempt(self, data: bytes, deep: bool, stage: Stage) -> None:
+        try:
+            stage("interpreter")
+            if check_holders(data.decode(), "interpreter") == COMPILED:
+                stage("compiled")
+            if deep:
+                stage("cpu")
+                check_holders(data.decode(), "cpu")
+        except SyntaxError:  # a text that was cut
+            return
+        except DifferentError as error:
+            raise DifferenceError(str(error)[-800:]) from error

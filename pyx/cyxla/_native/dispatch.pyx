@@ -40,6 +40,8 @@ cdef extern from "Python.h":
     PyObject *Py_True
     PyObject *PyCell_GET(PyObject *) noexcept
     PyObject *PyFunction_GET_CODE(PyObject *) noexcept
+    bint PyMethod_Check(PyObject *) noexcept
+    PyObject *PyMethod_GET_FUNCTION(PyObject *) noexcept
     PyObject *PyFunction_GET_DEFAULTS(PyObject *) noexcept
     PyObject *PyFunction_GET_KW_DEFAULTS(PyObject *) noexcept
     PyObject *PyDict_GetItem(PyObject *, PyObject *) noexcept
@@ -105,6 +107,7 @@ cpdef enum Node:
     NUMBERS  # a list of Python's numbers of one class, which is passed as an array
     CLASS  # a class, by its methods
     FUNCTION  # a function, by its code and defaults
+    METHOD  # a bound method, by its function
 
 
 cdef struct SignatureNode:

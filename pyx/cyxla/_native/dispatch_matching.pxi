@@ -151,6 +151,8 @@ cdef bint match_node(const SignatureNode **at, PyObject *value, PyObject **input
         return (<ClassGuard> node.key).holds()
     if kind == Node.FUNCTION:
         return is_function(value, <tuple> node.names)
+    if kind == Node.METHOD:
+        return PyMethod_Check(value) and PyMethod_GET_FUNCTION(value) == node.key
     return is_static(value, node)
 
 

@@ -27,6 +27,7 @@ class Node(IntEnum):
     NUMBERS = 20
     CLASS = 21
     FUNCTION = 22
+    METHOD = 23
 
 class Source(IntEnum):
     ARGUMENT = 0

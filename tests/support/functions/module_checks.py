@@ -92,7 +92,7 @@ def _check(ours: ModuleType, theirs: ModuleType, platform: str, calls: tuple[int
         if isinstance(got, (TypeError, OverflowError)) and any(text in str(got) for text in BY_VALUES):
             raise UnimplementedError(str(got))
         if isinstance(want, Exception) or isinstance(got, Exception):
-            _compare_errors(got, want, where)
+            compare_errors(got, want, where)
             return f"{type(want).__name__}: {want}"
         _compare_values(got, want, f"{where}, result", epsilon)
         _compare_identities(got, copies, want, given, where)
@@ -105,7 +105,7 @@ def _check(ours: ModuleType, theirs: ModuleType, platform: str, calls: tuple[int
     return ""
 
 
-def _compare_errors(got: Any, want: Any, where: str) -> None:
+def compare_errors(got: Any, want: Any, where: str) -> None:
     both = isinstance(got, Exception) and isinstance(want, Exception)
     families = [f for f in FAMILIES if isinstance(want, f)] or [type(want)]
     if not both or not any(isinstance(got, f) for f in families):
@@ -134,10 +134,10 @@ def _compare_values(got: Any, want: Any, where: str, epsilon: dict[str, float] =
         for key in want:
             _compare_values(got[key], want[key], f"{where}[{key!r}]", epsilon)
     else:
-        _compare_arrays(got, want, where, epsilon)
+        compare_arrays(got, want, where, epsilon)
 
 
-def _compare_arrays(got: Any, want: Any, where: str, epsilon: dict[str, float] = EPSILON) -> None:
+def compare_arrays(got: Any, want: Any, where: str, epsilon: dict[str, float] = EPSILON) -> None:
     told = f"{where}\nplain: {type(want).__name__} {want!r}\njitted: {type(got).__name__} {got!r}"
     g, w = np.asarray(got), np.asarray(want)
     if g.shape != w.shape or not _same_values(g, w, epsilon):

@@ -82,14 +82,21 @@ def _apply_operator(ufunc: np.ufunc, *operands: Any) -> Any:
 
 def _binary(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     def operator(self: TracedArray, other: Any) -> Any:
-        return _apply_operator(ufunc, self, other) if isinstance(other, _SCALAR) else NotImplemented
+        is_known = isinstance(other, _SCALAR) and not _is_number_beside_list(self, other)
+        return _apply_operator(ufunc, self, other) if is_known else NotImplemented
 
     return operator
 
 
+def _is_number_beside_list(value: TracedArray, other: Any) -> bool:
+    """Return True for a Python number and a list or tuple, which no operator of Python adds or compares."""
+    return isinstance(other, (list, tuple)) and python_numbers.kind_of(value) is not None
+
+
 def _reflected(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     def operator(self: TracedArray, other: Any) -> Any:
-        return _apply_operator(ufunc, other, self) if isinstance(other, _SCALAR) else NotImplemented
+        is_known = isinstance(other, _SCALAR) and not _is_number_beside_list(self, other)
+        return _apply_operator(ufunc, other, self) if is_known else NotImplemented
 
     return operator
 
@@ -118,6 +125,8 @@ def _equality(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
             if self.rank0 is Rank0.PYTHON or self.weak:
                 return bool(known)
             return known if sizes else np.bool_(known)
+        if _is_number_beside_list(self, other):
+            return NotImplemented
         if isinstance(other, _SCALAR):
             return _apply_operator(ufunc, self, other)
         return NotImplemented if hasattr(type(other), "__array_ufunc__") else call(ufunc, (self, other))
@@ -144,7 +153,8 @@ def _power(self: TracedArray, other: Any) -> Any:
         shortcut = None
     if shortcut is not None and (self.dtype.kind in "fc" or shortcut in _FOR_ALL_DTYPES):
         return _apply_operator(shortcut, self)
-    return _apply_operator(_BINARY["pow"], self, other) if isinstance(other, _SCALAR) else NotImplemented
+    is_known = isinstance(other, _SCALAR) and not _is_number_beside_list(self, other)
+    return _apply_operator(_BINARY["pow"], self, other) if is_known else NotImplemented
 
 
 def _is_scalar(array: TracedArray) -> bool:

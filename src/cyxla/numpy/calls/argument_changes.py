@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import is_dataclass
+from functools import partial
+from types import MethodType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from cyxla._native.dispatch import Source
 from cyxla.errors import TraceError, UnimplementedError
 from cyxla.numpy.calls.receivers import receiver_value
 from cyxla.numpy.rewriting.parts.new_objects import NEW_OBJECT, Created, as_container, part_at, steps_of, with_parts
@@ -16,6 +19,8 @@ from cyxla.numpy.tracing.arrays.number_table import NumberTable, TableRow, note_
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.containers import Tree, field_names, kind_of
+from cyxla.numpy.tracing.hooks import hooks
+from cyxla.numpy.tracing.trace import user_line
 from cyxla.records import dataclass
 
 MOST_PARTS: Final = 50_000  # of the containers that a function returns or changes
@@ -114,6 +119,15 @@ class ArgumentContainers:
         """Identities of the containers."""
         return {id(c.value) for c in self._copied}
 
+    def places(self) -> list[tuple[type, int, list[tuple[Source, Any]]]]:
+        """Return the type of each container, the index of the value passed that has it, and the steps to it."""
+        found = []
+        for copied in self._copied:
+            kind = next((kind for kind in (list, dict) if isinstance(copied.value, kind)), type(copied.value))
+            steps = [(Source.ATTRIBUTE if get is getattr else Source.ITEM, key) for get, key in copied.place.steps]
+            found.append((kind, copied.place.source, steps))
+        return found
+
     def changes(self) -> list[tuple[ArgumentChange, Any]]:
         """Return the changes that the function has made, with the new values."""
         return [change for copied in self._copied for change in _changes(copied)]
@@ -135,6 +149,8 @@ class ArgumentContainers:
 
     def as_part(self, value: Any) -> Any:
         """Return a container of the arguments, or a tuple of them, as a part of a changed one."""
+        if isinstance(value, TableRow) and value.table.is_argument:
+            return self._row(value)
         place = self._places_with_tuples.get(id(value))
         return None if place is None else Outside(place)
 
@@ -246,6 +262,7 @@ class Marking:
         found = from_arguments(value) or self._from_outside(value)
         if found is not None:
             return found
+        _require_no_new_function(value)
         container = as_container(value, created)
         kind = kind_of(container)
         if kind is None:
@@ -275,6 +292,16 @@ class Marking:
         self._count += len(parts)
         if self._count > MOST_PARTS:
             raise UnimplementedError(f"a result has more than {MOST_PARTS} parts", hint="return an array")
+
+
+def _require_no_new_function(value: Any) -> None:
+    """Refuse a function that the traced one defines, as a part of a result: each call would give the same one."""
+    function = value.__func__ if isinstance(value, MethodType) else value
+    if isinstance(value, partial) or hooks.is_defined_by_trace(function):
+        raise TraceError(
+            f"{getattr(function, '__name__', 'a partial')}, a function that each call makes anew, is returned or kept",
+            where=user_line(), hint="return arrays, numbers, and containers of them",
+        )  # fmt: skip
 
 
 def places_in(tree: Tree) -> Any:
@@ -332,6 +359,20 @@ def shares_containers(passed: Sequence[Any]) -> bool:
     """Return True if a list, dict or dataclass occurs twice among the values passed to a call."""
     seen: set[int] = set()
     return any(_has_seen(value, seen) for value in passed)
+
+
+def containers_among(passed: Sequence[Any]) -> set[int]:
+    """Return the identities of the lists, dicts and dataclasses among the values passed to a call."""
+    found: set[int] = set()
+    pending = list(passed)
+    while pending:
+        value = pending.pop()
+        if kind_of(value) is None or not (isinstance(value, _CONTAINERS) or is_dataclass(value)) or id(value) in found:
+            continue
+        if not isinstance(value, tuple):
+            found.add(id(value))
+        pending += [part for _, part in _contents(value) if type(part) not in _NUMBERS]
+    return found
 
 
 def shares_objects(passed: Sequence[Any], inputs: Sequence[Any]) -> bool:

@@ -509,7 +509,9 @@ class Jitted(Dispatcher, Generic[P, R]):
         unrecorded = None if function is not self.function else function  # nothing records what it reads and changes
         named = None if unrecorded is function else _innermost(self.function)
         environment = (
-            Environment(self._forms.static_outside, self._numbers, call.receivers, bound, unrecorded, named)
+            Environment(
+                self._forms.static_outside, self._numbers, call.receivers, bound, unrecorded, named, call.passed
+            )
             if guarded
             else None
         )

@@ -23,6 +23,7 @@ from cyxla.numpy.calls.argument_changes import (
     ArgumentContainers,
     Marking,
     Place,
+    containers_among,
     has_arguments,
     places_in,
 )
@@ -148,6 +149,8 @@ class Environment(NamedTuple):
         Function whose source is not rewritten; the values of all names in it are guarded.
     rewritten : callable, optional
         Function that is rewritten; the functions and classes that it has by name are guarded.
+    passed : sequence
+        Values passed to the function.
     """
 
     static: frozenset[str]
@@ -156,10 +159,11 @@ class Environment(NamedTuple):
     bound: Any = None
     function: Any = None
     rewritten: Any = None
+    passed: Sequence[Any] = ()
 
     def values(self, trace: Trace) -> OutsideValues:
         """Return the values from outside of a new trace."""
-        outside = OutsideValues(trace, self.static, self.numbers)
+        outside = OutsideValues(trace, self.static, self.numbers, partial(containers_among, self.passed))
         for name, source, value in self.receivers:
             outside.register(value, Path(Source.ARGUMENT, source, None, None, name))
         if self.bound is not None:
@@ -453,6 +457,8 @@ def _with_effects(
         raise UnimplementedError(f"{changes[0][0].text} is changed, which only calls of the function can do")
     if open_sizes is not None and (effects or program.compares_objects):
         raise UnimplementedError("the function changes names, attributes or containers, or compares objects with `is`")
+    if outside is not None and (effects or program.compares_objects):
+        outside.require_apart(containers.places())
     from_outside: Callable[[Any], Any] = (lambda value: None) if outside is None else outside.as_result
     if outside is not None and is_of_classes:
         from_outside = partial(_place_or_mark, outside)

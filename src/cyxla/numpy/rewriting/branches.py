@@ -235,6 +235,7 @@ class _Side:
             _Value(v, part, side, is_variable=not name.startswith(HOOKS)) for name, v in zip(names, state, strict=True)
         ]
         objects.require_same_hidden()
+        objects.fill_lists()
         self.objects = objects.changed()
         self.items = {
             (key, k): _Value(v, part, side)

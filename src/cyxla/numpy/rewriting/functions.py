@@ -142,6 +142,7 @@ def _rewritten_partial(function: partial[Any]) -> Any:
 
 def with_recorded_defaults(function: FunctionType) -> Any:
     """Return a rewritten method that Python calls itself; a trace sees the defaults that may change from outside."""
+    rewritten_anew(function)
     made = rewritten_of_objects(function)
     if not _has_changing_defaults(function):
         return made

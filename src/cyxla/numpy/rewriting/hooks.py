@@ -41,7 +41,7 @@ from cyxla.numpy.rewriting.syntax.scopes import (
     is_user_function,
     makes_context,
 )
-from cyxla.numpy.state.scope import Scope
+from cyxla.numpy.state.scope import Scope, outside_values
 from cyxla.numpy.tracing.arrays.number_table import NumberTable
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList, is_any_number
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced, value_of
@@ -87,7 +87,9 @@ class Hooks:
             return visible_class(obj)
         value = self._scope.read_attr(obj, attr)
         if isinstance(value, MethodType) and is_user_function(value.__func__, self._package):
-            return MethodType(self._rewrite(value.__func__), self._scope.read_attr(value, "__self__"))
+            return _in_place_of(
+                value, MethodType(self._rewrite(value.__func__), self._scope.read_attr(value, "__self__"))
+            )
         return value
 
     def owner(self, obj: Any, attr: str) -> Any:
@@ -454,11 +456,21 @@ class Hooks:
 
     def function(self, function: Any) -> Any:
         """Return the value to pass to a function in the place of one: a function is rewritten."""
+        return _in_place_of(function, self._passed_function(function))
+
+    def _passed_function(self, function: Any) -> Any:
         if isinstance(function, MethodType) and is_user_function(function.__func__, self._package):
             return MethodType(self._rewrite(function.__func__), self._scope.read_attr(function, "__self__"))
         if isinstance(function, _CALLED):
             return self.call(function)
         return self._rewrite(function) if is_user_function(function, self._package) else function
+
+
+def _in_place_of(function: Any, made: Any) -> Any:
+    """Return what is passed in the place of a function; results have the function."""
+    if made is not function and (outside := outside_values()) is not None:
+        outside.originals[id(made)] = made, function
+    return made
 
 
 def _record_refusal(error: BaseException | None) -> None:

@@ -13,6 +13,7 @@ from cyxla.numpy.rewriting.syntax.scopes import NameOrigins
 from cyxla.numpy.rewriting.syntax.source import WITHOUT_SOURCE, definition_of, innermost, scope_of
 from cyxla.numpy.rewriting.syntax.transform import Transformer
 from cyxla.numpy.state.snapshot import names_of
+from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 
 _codes: dict[Any, CodeType | None] = {}
@@ -109,3 +110,6 @@ def _own_names(node: ast.AST) -> Names:
         elif isinstance(n, ast.Global):
             declared.update(n.names)
     return frozenset(found - declared)
+
+
+hooks.is_defined_by_trace = is_defined_by_trace

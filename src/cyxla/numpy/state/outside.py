@@ -11,6 +11,7 @@ import weakref
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -52,6 +53,7 @@ _UNCHANGING: Final = (
     type(None), bool, int, float, complex, str, bytes, frozenset, range, slice, np.generic, np.dtype, type(np._NoValue),
     types.EllipsisType, types.ModuleType, *_FIXED,
 )  # fmt: skip
+_MIRRORS: Final = (MirrorList, MirrorDict)
 _CHANGEABLE: Final = (list, dict, set, deque, bytearray, np.ndarray)
 _UNREADABLE: Final = (
     set, bytearray, memoryview, np.random.Generator, np.random.RandomState, types.MappingProxyType,
@@ -121,10 +123,15 @@ class OutsideValues:
         Values that Python needs, by expression: they are guarded by value.
     numbers : dict of str to object
         Numbers that earlier traces have read, by expression. One that has changed since is an argument of the program.
+    find_passed : callable, optional
+        Function that returns the identities of the lists, dicts and dataclasses among the arguments.
     """
 
-    def __init__(self, trace: Trace, static: frozenset[str], numbers: dict[str, Any]) -> None:
-        self.trace, self.static, self.numbers = trace, static, numbers
+    def __init__(
+        self, trace: Trace, static: frozenset[str], numbers: dict[str, Any],
+        find_passed: Callable[[], set[int]] = set,
+    ) -> None:  # fmt: skip
+        self.trace, self.static, self.numbers, self._find_passed = trace, static, numbers, find_passed
         self.rows: list[Row] = []
         self.nodes: list[tuple[Any, ...]] = []
         self.hidden: list[Hidden] = []
@@ -135,11 +142,16 @@ class OutsideValues:
         self._arguments: dict[int, Path] = {}  # objects among the arguments, by identity
         self._row_numbers: dict[int, int] = {}  # their rows
         self._seen: dict[int, Any] = {}  # arrays and containers as the function sees them, by identity
+        self._tuples: list[tuple[Any, ...]] = []  # that were read, which stay alive until the trace ends
         self._values: dict[Any, Any] = {}  # values by path
         self._refused: dict[int, tuple[Any, TraceError]] = {}  # errors of values that cannot be read, by identity
         self._classes: set[type] = set()  # whose methods the program depends on
+        self._watched: set[types.FunctionType] = set()  # on whose code and defaults it depends
         self._count = 0
         self._has_twins = False  # if an object is several arguments
+        self.originals: dict[
+            int, tuple[Any, Any]
+        ] = {}  # what was passed in the place of functions, and these, by identity
         self.functions: dict[Any, Any] = {}  # rewritten functions that the function calls, by those of the user
 
     # -- reading
@@ -168,9 +180,18 @@ class OutsideValues:
 
     def watch_function(self, function: types.FunctionType) -> None:
         """Make the program depend on the code and the defaults of a function, which notebooks may replace."""
+        if function in self._watched:
+            return
+        self._watched.add(function)
         named = function.__kwdefaults__
         parts = (function.__code__, function.__defaults__, named, *(named or {}).values())
         self._add_row(_fixed_path(function), [(Node.FUNCTION, 0, 0, function, parts)])
+
+    def watch_method(self, method: types.MethodType, path: Path) -> None:
+        """Make the program depend on a method of an object, which an attribute of its own would hide."""
+        if path.identity not in self._values:
+            self._values[path.identity] = method
+            self._add_row(path, [(Node.METHOD, 0, 0, method.__func__, None)])
 
     def default(self, value: Any, name: str) -> Any:
         """Return a value that a function always has, such as a default of a parameter, as the function sees it."""
@@ -196,11 +217,16 @@ class OutsideValues:
             return self._values[identity]
         if id(value) in self._refused:
             raise self._refused[id(value)][1]
+        if isinstance(value, types.ModuleType):
+            self.guard(value, path)
         if isinstance(value, (types.ModuleType, TracedArray, SizedArray)):
+            self._values[identity] = value
             return value
         if callable(value) and _is_hashable(value) and value in NUMPY_ORIGINALS:
             self._add_row(path, [same_node(NUMPY_ORIGINALS[value])])
             return value
+        if id(value) in self._arguments:
+            self._row_of(value)
         seen = self._read_again(value, path) if id(value) in self._row_numbers else self._read_first(value, path)
         self._values[identity] = seen
         return seen
@@ -337,9 +363,10 @@ class OutsideValues:
         self._objects[id(value)] = (value, path)
         parts = [self._convert(v, self._path_in_tuple(value, path, k, v), nodes) for k, v in enumerate(value)]
         del self._objects[id(value)]
-        if all(a is b for a, b in zip(parts, value, strict=True)):
-            return value
-        return type(value)(*parts) if named else tuple(parts)
+        self._tuples.append(value)  # by whose identity it is known
+        if not all(a is b for a, b in zip(parts, value, strict=True)):
+            self._seen[id(value)] = type(value)(*parts) if named else tuple(parts)
+        return self._seen.get(id(value), value)
 
     def _path_in_tuple(self, value: Any, path: Path, k: int, part: Any) -> Path:
         """Return the path to a part of a tuple; values that are compared with the tuple need a name alone."""
@@ -359,12 +386,13 @@ class OutsideValues:
                 f"{path.text} is a {type(value).__name__} of dtype {value.dtype} from outside", where=user_line(),
                 hint="pass it as an argument, or convert it to an array of numbers",
             )  # fmt: skip
-        self._objects[id(value)] = (value, path)
+        first = self._objects.setdefault(id(value), (value, path))[1]
         if path.text in self.static:
             nodes.append((Node.STATIC_KEY, 0, 0, static_key(value), None))
             seen: Any = read_only_copy(value)
         elif id(value) in self._seen:
             nodes.append(same_node(value))
+            self._add_row(first, [same_node(value)])  # both places have this array in every call
             return self._seen[id(value)]
         else:
             axes = axes_of(value)
@@ -389,12 +417,20 @@ class OutsideValues:
     def _object(self, value: Any, path: Path, nodes: list[Any]) -> Any:
         """Return an object by identity, or the mirror of a list or dict."""
         self._objects.setdefault(id(value), (value, path))
+        if id(value) in self._passed_containers:
+            raise TraceError(
+                f"{path.text} is passed to the function, too", where=user_line(),
+                hint="use the argument, or pass a copy",
+            )  # fmt: skip
         if type(value) not in (list, dict):
             nodes.append(same_node(value))
             hooks.adopt_class(type(value))
             return value
-        nodes.append(_ANY_NODE if id(value) not in self._seen else same_node(value))
-        if id(value) not in self._seen:
+        if id(value) in self._seen:  # both places have this object in every call
+            nodes.append(same_node(value))
+            self._require_same(value)
+        else:
+            nodes.append(_ANY_NODE)
             mirror = (MirrorList if type(value) is list else MirrorDict)(value, self)
             self.mirrors.append(mirror)
             self._seen[id(value)] = mirror
@@ -404,7 +440,7 @@ class OutsideValues:
     def forget_objects(self) -> None:
         """Forget the objects, when the trace has ended: mirrors refer to them and to this, and keep both alive."""
         self.mirrors.clear()
-        for by_identity in (self._objects, self._seen, self._values, self._refused):
+        for by_identity in (self._objects, self._seen, self._values, self._refused, self.originals):
             by_identity.clear()
 
     # -- changes
@@ -441,6 +477,42 @@ class OutsideValues:
         path = self._arguments.get(id(value))
         return None if path is None else path.of
 
+    @cached_property
+    def _passed_containers(self) -> set[int]:
+        return self._find_passed()
+
+    def require_apart(self, places: Sequence[tuple[type, int, Sequence[tuple[Source, Any]]]]) -> None:
+        """Make the program depend on its containers being several ones, since it changes or compares some.
+
+        Parameters
+        ----------
+        places : sequence of (type, int, sequence of (Source, object))
+            Type of each container among the arguments; number of the value passed that has it, and steps to it.
+        """
+        reached = [
+            v for v, _ in self._objects.values() if not isinstance(v, (np.ndarray, tuple, *_MIRRORS, *_UNCHANGING))
+        ]
+        changed = [mirror.real for mirror in self.mirrors if mirror.effects("")]
+        rows: list[tuple[type, int, Any]] = [
+            (kind, self._row_at(source, steps), None) for kind, source, steps in places
+        ]
+        rows += [(type(value), self._row_of(value), value) for value in changed]
+        for kind, row, value in rows:
+            others = [v for v in reached if type(v) is kind and v is not value and id(v) not in self._arguments]
+            for other in others:
+                path = self._objects[id(other)][1]
+                self.rows.append(Row(path.source, path.of, path.owner, path.key, 0, other_than=row))
+        if len(self.rows) > MOST_ELEMENTS:
+            raise TraceError("the function changes containers beside too many others", hint="use arrays")
+
+    def _row_at(self, source: int, steps: Sequence[tuple[Source, Any]]) -> int:
+        """Return the row of a container among the arguments."""
+        path = Path(Source.ARGUMENT, source, None, None, "")
+        number = self._add_row(path, [_ANY_NODE])
+        for step, key in steps:
+            number = self._add_row(Path(step, number, None, key, ""), [_ANY_NODE])
+        return number
+
     def require_several_objects(self) -> None:
         """Make the program depend on the objects among the arguments being several ones."""
         rows = [self._row_of(value) for value, _ in list(self._objects.values()) if id(value) in self._arguments]
@@ -470,9 +542,25 @@ class OutsideValues:
         if isinstance(value, (MirrorList, MirrorDict)):
             self._require_same(value.real)
             return Outside(value.real)
+        if id(value) in self.originals and (original := self._original_of(value)) is not None:
+            return Outside(original)
         if id(value) in self._objects and not isinstance(value, np.ndarray):
             return Outside(value)
         return None
+
+    def _original_of(self, value: Any) -> Any:
+        """Return the function of the user in the place of which a value was passed; None for methods of new objects."""
+        original = self.originals[id(value)][1]
+        if not isinstance(original, types.MethodType) or isinstance(original.__self__, type):
+            return original
+        if id(original.__self__) not in self._objects:
+            return None
+        if id(original.__self__) in self._arguments:
+            raise TraceError(
+                f"the method {original.__name__} of an argument is returned or kept", where=user_line(),
+                hint="return the object",
+            )  # fmt: skip
+        return original
 
     def guards(self) -> Guards:
         """Return the guards of the program."""

@@ -19,6 +19,7 @@ from cyxla.numpy.state.effects import Deleted, set_attribute, set_cell, set_item
 from cyxla.numpy.state.outside import OutsideValues, Path
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray
+from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.trace import current, suspended, user_line
 from cyxla.numpy.tracing.user_program.classes import class_of, lacks_attribute, missing_attribute
 
@@ -57,7 +58,7 @@ class Scope:
     def read_name(self, value: Any, name: str) -> Any:
         """Return the value of a global or of a variable of an enclosing function."""
         outside = outside_values()
-        if outside is None or isinstance(value, types.ModuleType):
+        if outside is None or (isinstance(value, types.ModuleType) and is_library_name(value.__name__)):
             return value
         path = self._path(name)
         if path is None or (path.source is Source.GLOBAL and name not in self.globals):
@@ -79,7 +80,7 @@ class Scope:
     def read_global(self, name: str) -> Any:
         """Return the value of a global, also behind a variable of the same name."""
         outside, value = outside_values(), self.globals[name]
-        if outside is None or isinstance(value, types.ModuleType):
+        if outside is None or (isinstance(value, types.ModuleType) and is_library_name(value.__name__)):
             return value
         return outside.read(value, self._path_of_global(name))
 
@@ -134,8 +135,8 @@ class Scope:
             return outside.read(None, path)
         if _is_cached(type(obj), attr):
             _fill_cache(outside, obj, attr)
-        elif _is_computed(type(obj), attr):
-            return getattr(obj, attr)
+        elif _is_computed(type(obj), attr) and not _hides_member(obj, attr):
+            return _member(outside, obj, attr, path)
         try:
             value = getattr(obj, attr)
         except AttributeError:
@@ -156,6 +157,8 @@ class Scope:
                 f"{type(obj).__name__}.{attr} is assigned while a function is traced, and called later",
                 where=user_line(), hint="assign it outside of the function",
             )  # fmt: skip
+        if outside.is_outside(obj) and isinstance(_member_of_class(type(obj), attr), types.FunctionType):
+            self.read_attr(obj, attr)
         return obj
 
     def write_attr(self, obj: Any, attr: str, value: Any) -> None:
@@ -226,11 +229,11 @@ def _module_attribute(outside: OutsideValues, module: types.ModuleType, attr: st
     """Return an attribute of a module; functions and classes count as fixed."""
     value = getattr(module, attr)
     space = vars(module)
-    if isinstance(value, types.ModuleType) or space.get(attr, _ABSENT) is not value:
-        return value
-    if module.__name__.partition(".")[0] in ("numpy", "scipy", "math", "cyxla", "sys", "os"):
+    if space.get(attr, _ABSENT) is not value or is_library_name(module.__name__):
         return value
     path = Path(Source.GLOBAL, 0, (space, space), attr, f"{module.__name__}.{attr}")
+    if isinstance(value, types.ModuleType):
+        return value if is_library_name(value.__name__) else outside.read(value, path)
     if isinstance(value, _FIXED):
         _guard_member(outside, module, attr)
         return value
@@ -241,9 +244,13 @@ def _guard_member(outside: OutsideValues, module: types.ModuleType, attr: str) -
     """Make the program depend on a function or class that one of the user's modules has."""
     space = vars(module)
     value = space.get(attr)
-    is_fixed = isinstance(value, _FIXED) and not isinstance(value, types.ModuleType)
-    if is_fixed and not attr.startswith("__") and not is_library_name(module.__name__):
+    if isinstance(value, _FIXED) and not attr.startswith("__") and not is_library_name(module.__name__):
         outside.guard(value, Path(Source.GLOBAL, 0, (space, space), attr, f"{module.__name__}.{attr}"))
+
+
+def _member_of_class(kind: type, attr: str) -> Any:
+    """Return an attribute of a class or its bases, as it is defined; None if none of them has one."""
+    return vars(_class_with(kind, attr)).get(attr)
 
 
 def _class_with(kind: type, attr: str) -> type:
@@ -253,10 +260,10 @@ def _class_with(kind: type, attr: str) -> type:
 
 def _has_state(owner: Any, attr: str) -> bool:
     """Return True if an attribute of a class or a function from outside may be changed, or hold what can be."""
+    if isinstance(owner, types.FunctionType):
+        return attr in vars(owner) and not hooks.is_defined_by_trace(owner)
     if "<locals>" in owner.__qualname__ or isinstance(owner, enum.EnumMeta):
         return False
-    if isinstance(owner, types.FunctionType):
-        return attr in vars(owner)
     if attr == "__dict__":
         return not is_of_library(owner)
     base = _class_with(owner, attr)
@@ -274,7 +281,7 @@ def _holds(outside: OutsideValues, obj: Any, attr: str) -> bool:
         return _has_state(obj, attr)
     if isinstance(obj, _FIXED) or not outside.is_outside(obj):
         return False
-    found = next((vars(base)[attr] for base in type(obj).__mro__ if attr in vars(base)), None)
+    found = _member_of_class(type(obj), attr)
     if attr in getattr(obj, "__dict__", ()) or isinstance(found, (types.MemberDescriptorType, types.MethodType)):
         return True
     return callable(found) and not (isinstance(found, _FIXED) or hasattr(type(found), "__get__"))
@@ -290,10 +297,29 @@ def _is_computed(kind: type, attr: str) -> bool:
     return False
 
 
+def _hides_member(obj: Any, attr: str) -> bool:
+    """Return True if an object has an attribute of its own in place of a method of its class."""
+    if attr not in getattr(obj, "__dict__", ()):
+        return False
+    found = type(_member_of_class(type(obj), attr))
+    return not (hasattr(found, "__set__") or hasattr(found, "__delete__"))
+
+
+def _member(outside: OutsideValues, obj: Any, attr: str, path: Path) -> Any:
+    """Return a property or method of an object, or the like."""
+    value = getattr(obj, attr)
+    base = _class_with(type(obj), attr)
+    found = hooks.members_of(base).get(attr)
+    if isinstance(found, property) and isinstance(found.fget, types.FunctionType) and not is_of_library(base):
+        outside.watch_function(found.fget)
+    if isinstance(value, types.MethodType) and any(value.__self__ is owner for owner in (obj, type(obj))):
+        outside.watch_method(value, path)
+    return value
+
+
 def _is_cached(kind: type, attr: str) -> bool:
     """Return True for an attribute that is computed once, and kept."""
-    found = next((vars(base)[attr] for base in kind.__mro__ if attr in vars(base)), None)
-    return isinstance(found, cached_property)
+    return isinstance(_member_of_class(kind, attr), cached_property)
 
 
 def _fill_cache(outside: OutsideValues, obj: Any, attr: str) -> None:

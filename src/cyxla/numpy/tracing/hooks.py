@@ -40,6 +40,8 @@ class Hooks:
         Function that makes the methods of a class rewritten ones until the trace ends.
     members_of : callable
         Function that returns the attributes of a class without its bases, as the user has defined them.
+    is_defined_by_trace : callable
+        Function that tells whether the definition of a function is in the code of a rewritten one.
     is_disabled : callable
         Function that tells whether jitted functions run as plain Python on this thread.
     note_element : callable
@@ -64,6 +66,7 @@ class Hooks:
     rewritten: Callable[[Any], Any]
     adopt_class: Callable[[type], None]
     members_of: Callable[[type], dict[str, Any]]
+    is_defined_by_trace: Callable[[Any], bool]
     is_disabled: Callable[[], bool]
     note_element: Callable[[Any, Any], None]
     is_in_try_block: Callable[[], bool]

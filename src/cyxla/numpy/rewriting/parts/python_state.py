@@ -74,7 +74,9 @@ class PythonState:
         self._changes = {} if self._outside is None else dict(self._outside.changes)
         for value in _reachable_values():
             self._add(value)
-        for value in (*require_current().program.arguments, *(() if self._outside is None else self._outside.mirrors)):
+        mirrors = () if self._outside is None else self._outside.mirrors
+        kept = [new for _, new in self._changes.values()]  # in places outside
+        for value in (*require_current().program.arguments, *mirrors, *kept):
             self._add(value)
         shared = set(self._shared)
         for value in arrays:  # which are values of local variables
@@ -177,6 +179,12 @@ class PythonState:
         for value, hidden, before in self._hidden:
             if hidden.read(value) != before:
                 raise _hidden_change(value)
+
+    def fill_lists(self) -> None:
+        """Read the elements of lists from outside to which elements were appended."""
+        for mirror in () if self._outside is None else self._outside.mirrors:
+            if isinstance(mirror, MirrorList) and list.__len__(mirror) != len(self.before(mirror)):
+                mirror.fill()
 
     def changed(self) -> dict[int, tuple[Any, Contents]]:
         """Return the objects that hold something else, with what they hold now."""

@@ -6,7 +6,7 @@ import builtins
 import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from string import Formatter
 from typing import Any, NoReturn
 
@@ -14,12 +14,16 @@ from cyxla.errors import TraceError
 from cyxla.numpy.custom_calls.printing import print_pieces
 from cyxla.numpy.rewriting.python_functions.impure import refuse
 from cyxla.numpy.rewriting.python_functions.new_objects import is_created
+from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
+from cyxla.numpy.tracing.arrays.number_table import NumberTable
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
+from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.numpy.tracing.containers import flatten
 from cyxla.numpy.tracing.trace import current, require_current, user_line
 from cyxla.numpy.tracing.user_program.texts import Field, TracedText, pieces_of
 
+_ABSENT = object()
 _CONVERSIONS = {-1: "", ord("s"): "!s", ord("r"): "!r", ord("a"): "!a"}
 _FUNCTIONS: dict[str, Any] = {"": format, "!s": str, "!r": repr, "!a": ascii}
 _PERCENT = re.compile(r"%(?:%|([-+ #0]*)(\d*)(?:\.(\d+))?([diufFeEgGsr]))")
@@ -35,6 +39,7 @@ def _traced_leaves(value: Any) -> list[Any]:
 
 def _field(value: Any, conversion: str, spec: str) -> str:
     """Return the text of a value."""
+    value = _without_mirrors(value)
     if isinstance(value, TracedText) and conversion in ("", "!s") and not spec:
         return value
     leaves = _traced_leaves(value)
@@ -43,6 +48,21 @@ def _field(value: Any, conversion: str, spec: str) -> str:
     if not leaves:
         return format(_FUNCTIONS[conversion](value), spec) if conversion else format(value, spec)
     return TracedText([Field(value, conversion, spec, _refusal(leaves[0]))])
+
+
+def _without_mirrors(value: Any) -> Any:
+    """Return lists and dicts in place of the mirrors of those from outside."""
+    if isinstance(value, (StackedList, NumberTable)):
+        raise TraceError("the text of a list of numbers is made, which is an array here", where=user_line())
+    if isinstance(value, (list, tuple)) and (type(value) in (list, tuple) or isinstance(value, MirrorList)):
+        parts = [_without_mirrors(v) for v in value]
+        is_same = not isinstance(value, MirrorList) and all(p is v for p, v in zip(parts, value, strict=True))
+        return value if is_same else parts if isinstance(value, list) else tuple(parts)
+    if type(value) is dict or isinstance(value, MirrorDict):
+        made = {k: _without_mirrors(v) for k, v in value.items()}
+        is_same = type(value) is dict and all(made[k] is v for k, v in value.items())
+        return value if is_same else made
+    return value
 
 
 def _has_address(kind: Any, conversion: str) -> bool:
@@ -79,6 +99,7 @@ def joined(*texts: str) -> str:
 
 def percent(text: Any, values: Any) -> Any:
     """Return ``text % values``."""
+    values = _without_mirrors(values)
     if not isinstance(text, str) or not _traced_leaves(values):
         return text % values
     if isinstance(values, dict):
@@ -87,10 +108,19 @@ def percent(text: Any, values: Any) -> Any:
     for found in _PERCENT.finditer(text):
         made.append(text[end : found.start()])
         end = found.end()
-        made.append("%" if found[0] == "%%" else _percent_field(found, next(given, None)))
+        made.append("%" if found[0] == "%%" else _percent_field(found, _next_value(given)))
     if "%" in text[end:] or any("%" in m for m in made[::2]):
         _traced_leaves(values)[0].refuse_text()
+    if next(given, _ABSENT) is not _ABSENT:
+        raise TypeError("not all arguments converted during string formatting")
     return joined(*made, text[end:])
+
+
+def _next_value(given: Iterator[Any]) -> Any:
+    value = next(given, _ABSENT)
+    if value is _ABSENT:
+        raise TypeError("not enough arguments for format string")
+    return value
 
 
 def _percent_field(found: re.Match[str], value: Any) -> str:

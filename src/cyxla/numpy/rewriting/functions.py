@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterable
 from functools import partial, wraps
 from operator import is_
-from types import CellType, CodeType, FunctionType, MethodType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
@@ -17,6 +17,7 @@ from cyxla.numpy.rewriting.rewritten_code import code_key, is_defined_by_trace, 
 from cyxla.numpy.rewriting.syntax.plain_code import is_plain
 from cyxla.numpy.rewriting.syntax.scopes import Origin, has_python_code, package_of
 from cyxla.numpy.rewriting.syntax.source import lacks_source
+from cyxla.numpy.state.class_members import is_library_name
 from cyxla.numpy.state.names import guard_functions, guard_names, is_empty
 from cyxla.numpy.state.outside import OutsideValues, is_unchanging
 from cyxla.numpy.state.scope import Scope, outside_values
@@ -115,6 +116,10 @@ def _may_hold_objects(value: Any) -> bool:
     """Return True for an object of a class of the user, and for containers that may hold one."""
     if type(value) in (list, tuple):
         return any(map(_may_hold_objects, value))
+    if isinstance(value, (type, ModuleType)):
+        return not is_library_name(value.__module__ if isinstance(value, type) else value.__name__)
+    if isinstance(value, FunctionType):
+        return bool(vars(value))
     return not isinstance(value, (TracedArray, SizedArray, np.ndarray)) and not is_unchanging(value)
 
 

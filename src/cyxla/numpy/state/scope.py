@@ -116,6 +116,8 @@ class Scope:
             return getattr(obj, attr)
         if isinstance(obj, types.ModuleType):
             return _module_attribute(outside, obj, attr)
+        if id(obj) in outside.originals:
+            obj = outside.originals[id(obj)][1]
         outside.watch_class(obj if isinstance(obj, type) else type(obj))
         if isinstance(obj, (type, types.FunctionType)) and _has_state(obj, attr):
             outside.register_fixed(obj)
@@ -159,6 +161,7 @@ class Scope:
             )  # fmt: skip
         if outside.is_outside(obj) and isinstance(_member_of_class(type(obj), attr), types.FunctionType):
             self.read_attr(obj, attr)
+        _watch_property(outside, type(obj), attr)
         return obj
 
     def write_attr(self, obj: Any, attr: str, value: Any) -> None:
@@ -305,13 +308,20 @@ def _hides_member(obj: Any, attr: str) -> bool:
     return not (hasattr(found, "__set__") or hasattr(found, "__delete__"))
 
 
+def _watch_property(outside: OutsideValues, kind: type, attr: str) -> None:
+    """Make the program depend on the code of a property of a class."""
+    base = _class_with(kind, attr)
+    found = vars(base).get(attr)
+    if isinstance(found, property) and not is_of_library(base):
+        getter = hooks.members_of(base).get(attr, found).fget  # as the user has written it
+        if isinstance(getter, types.FunctionType):
+            outside.watch_function(getter)
+
+
 def _member(outside: OutsideValues, obj: Any, attr: str, path: Path) -> Any:
     """Return a property or method of an object, or the like."""
     value = getattr(obj, attr)
-    base = _class_with(type(obj), attr)
-    found = hooks.members_of(base).get(attr)
-    if isinstance(found, property) and isinstance(found.fget, types.FunctionType) and not is_of_library(base):
-        outside.watch_function(found.fget)
+    _watch_property(outside, type(obj), attr)
     if isinstance(value, types.MethodType) and any(value.__self__ is owner for owner in (obj, type(obj))):
         outside.watch_method(value, path)
     return value

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cyxla
-from cyxla.errors import UnimplementedError
+from cyxla.errors import TraceError, UnimplementedError
 
 
 class Level(enum.IntEnum):
@@ -83,3 +83,22 @@ def test_classes(name):
 def test_operators_of_their_own():
     with pytest.raises(UnimplementedError, match="a Mode has operators of its own"):
         cyxla.jit(lambda n: n & Mode.A)(3)
+
+
+def _least(x, s):
+    return 0.5 * x[0] + min(np.abs(x).astype(float).sum(), s) / 4
+
+
+def _one_side(x, s):
+    t = x.astype(float).sum() if x[0] > s else s
+    return x * (t - 1)
+
+
+@pytest.mark.parametrize("function", [_least, _one_side])
+def test_numbers_of_python_or_numpy_beside_single_precision(function):
+    x = np.ones(3, np.float32)
+    jitted = cyxla.jit(function, fallback="numpy")
+    for s in (0.1, 100.0, 0.2, 50.0):
+        assert jitted(x, s).dtype == function(x, s).dtype
+    with pytest.raises(TraceError, match="of Python or of NumPy by the values"):
+        cyxla.jit(function, fallback="error")(x, 0.1)

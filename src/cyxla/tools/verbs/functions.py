@@ -124,7 +124,8 @@ A compiled function gives what the plain function gives, written arguments and c
   function that changes anything outside is not compiled; nor is one that calls such a function.
 * Python's numbers that are traced give Python's results: a division by zero raises `ZeroDivisionError` at the end of
   the run; the plain function runs instead, where an integer exceeds 64 bits, and where Python's power is an integer, a
-  float or a complex number by its values. With `fallback="error"`, such runs raise `OverflowError`.
+  float or a complex number by its values. With `fallback="error"`, such runs raise `OverflowError`, and
+  a number that a loop makes `float` or `np.float64` by the values is of the latter class.
 * A function with a `try` or `with` statement around an operation that fails in a run is called again as a plain
   function, which may catch the error.
 

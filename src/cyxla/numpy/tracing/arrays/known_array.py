@@ -55,6 +55,7 @@ class KnownArray(TracedArray):
         self.weak = None
         self.rank0 = Rank0.ARRAY
         self.doubt = self.sharing = None
+        self.is_mixed = False
         contiguous = values.flags.c_contiguous
         self._memory = None if contiguous else memory_of(values.shape, values.dtype, values.strides)
         self.origin = ""

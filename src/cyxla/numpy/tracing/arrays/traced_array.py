@@ -110,7 +110,19 @@ class TracedArray:
         Told of uses of an array that may be another one, by a branch or loop.
     """
 
-    __slots__ = ("__weakref__", "_memory", "_op", "_view", "doubt", "origin", "owner", "rank0", "sharing", "weak")
+    __slots__ = (
+        "__weakref__",
+        "_memory",
+        "_op",
+        "_view",
+        "doubt",
+        "is_mixed",
+        "origin",
+        "owner",
+        "rank0",
+        "sharing",
+        "weak",
+    )
     __array_priority__ = 1000.0
     numpy_class: type = np.ndarray  # of an array; numbers have others
 
@@ -126,6 +138,9 @@ class TracedArray:
         self.weak = weak
         self.rank0 = rank0
         self.doubt: Doubt | None = None
+        self.is_mixed = (
+            False  # whether it is Python's or NumPy's by the values, in programs that do not tell these apart
+        )
         self.sharing: Watcher | None = None
         self._memory = memory
         self.origin = origin

@@ -17,6 +17,8 @@ from cyxla.numpy.tracing.user_program.classes import class_of
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
+_SMALL_FLOATS = ("e", "f", "F")
+
 
 def refuse_float(value: TracedArray, role: str) -> None:
     """Raise an error, for which the plain function runs, for a Python float where Python takes ints alone.
@@ -39,6 +41,7 @@ def note_doubt(result: TracedArray, test: XlaOp, first: Any, second: Any) -> Non
     if result.ndim:
         return
     kind, choices = class_of(result), (first, second)
+    result.is_mixed = len({class_of(v) for v in choices}) > 1 or any(getattr(v, "is_mixed", False) for v in choices)
     doubts = [doubt_of(v, kind) for v in choices]
     known = [d for d in doubts if d is not None]
     if not known:
@@ -77,6 +80,8 @@ def pass_on(operands: Sequence[Any], results: Sequence[TracedArray]) -> None:
     The values are the same whatever their class is; so is the dtype, unless an operand is an array of integers.
     """
     doubts = [o.doubt for o in operands if isinstance(o, TracedArray) and o.doubt is not None]
+    if any(isinstance(o, TracedArray) and o.is_mixed for o in operands):
+        _pass_on_mixture(operands, results)
     if not doubts:
         return
     strong = [o for o in operands if hasattr(o, "dtype") and not (isinstance(o, TracedArray) and o.weak is not None)]
@@ -93,6 +98,20 @@ def pass_on(operands: Sequence[Any], results: Sequence[TracedArray]) -> None:
         return
     for result in results:
         result.doubt = doubt if not result.ndim else None
+
+
+def _pass_on_mixture(operands: Sequence[Any], results: Sequence[TracedArray]) -> None:
+    """Pass on that an operand is of one class or another; refuse it beside smaller floats, whose dtype changes."""
+    others = [
+        o for o in operands if hasattr(o, "dtype") and not (isinstance(o, TracedArray) and (o.is_mixed or o.weak))
+    ]
+    if not require_current().program.exact_classes and any(o.dtype.char in _SMALL_FLOATS for o in others):
+        raise TraceError(
+            "a number is of Python or of NumPy by the values, and decides the dtype of a result", where=user_line(),
+            hint="convert it: float(x), or np.float64(x)",
+        )  # fmt: skip
+    for result in results:
+        result.is_mixed = not result.ndim
 
 
 def leave(trace: Trace, doubt: Doubt) -> None:

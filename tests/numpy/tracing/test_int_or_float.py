@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import cyxla
+from cyxla.errors import TraceError
 
 
 def index(x, k):
@@ -56,7 +57,16 @@ def repeated_by_an_element(x, k):
     return [k] * x[0]
 
 
-FUNCTIONS = [index, slice_, bound_of_a_range, size, shift, repeated_list, repeated_tuple, repeated_by_an_element]
+FUNCTIONS = [
+    index,
+    slice_,
+    bound_of_a_range,
+    size,
+    shift,
+    repeated_list,
+    repeated_tuple,
+    repeated_by_an_element,
+]
 
 
 def _outcome(function, *args):
@@ -141,3 +151,21 @@ def test_numbers_after_loops_have_pythons_class(name, backend):
 def test_classes_of_numbers_that_stay_inside_do_not_matter():
     compiled = cyxla.jit(lambda values: place_of_least(values)[0], fallback="error")
     assert compiled([3, 1, 4] * 10) == 1
+
+
+def length_of_a_slice(x, k):
+    s = float(k)
+    for i in range(1, 6):
+        x[i] -= x[k % 7 : k % 7 + 2].sum()
+        if x[0] < x[i] < -100:
+            k = -s
+    return x
+
+
+def test_bounds_of_slices_that_are_floats_by_the_values_are_refused():
+    x = np.arange(8.0)
+    with warnings.catch_warnings(action="ignore"):
+        found = cyxla.jit(length_of_a_slice, fallback="numpy")(x.copy(), 2)
+    np.testing.assert_array_equal(found, length_of_a_slice(x.copy(), 2))
+    with pytest.raises(TraceError, match="a bound of a slice is a float, or by the values an int"):
+        cyxla.jit(length_of_a_slice, fallback="error")(x, 2)

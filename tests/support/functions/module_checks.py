@@ -71,8 +71,8 @@ def outcome(function: Any, args: tuple[Any, ...]) -> Any:
 def check(text: str, platform: str, calls: tuple[int, ...] = (0, 0, 1)) -> str:
     """Compare calls of a module's function with those of the compiled one; return the errors of NumPy's, if any.
 
-    Where the plain function may not run, loops make NumPy's numbers of Python's: types are those of a function for which
-    it may.
+    Where the plain function may not run, loops make NumPy's numbers of Python's: types are those of a function for
+    which it may.
     """
     try:
         return _check_with(text, platform, calls, "error")

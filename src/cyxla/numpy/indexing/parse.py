@@ -344,6 +344,7 @@ def _dynamic_slice(key: slice, size: int, axis: int, mode: str | None) -> SliceE
     bounds = [as_traced(b) for b in (key.start, key.stop)]
     for bound in bounds:
         if bound.ndim or bound.dtype.kind not in "iu":
+            refuse_float(bound, "a bound of a slice")
             raise TypeError("slice indices must be integers or None or have an __index__ method")
     start, stop = (value_of(b) for b in bounds)
     length = difference(start, stop)

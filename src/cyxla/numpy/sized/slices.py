@@ -12,6 +12,7 @@ from cyxla.numpy.indexing.ranges import greatest_difference, range_of
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, raise_unsupported
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.trace import require_current
+from cyxla.numpy.tracing.user_program.doubts import refuse_float
 from cyxla.numpy.tracing.user_program.needed_values import inputs_of
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -66,6 +67,7 @@ def _greatest_length(start: TracedArray, stop: TracedArray, bound: int) -> int:
 def _known(bound: Any) -> Any:
     if isinstance(bound, TracedArray):
         if bound.ndim or bound.dtype.kind not in "iu":
+            refuse_float(bound, "a bound of a slice")
             raise TypeError("slice indices must be integers or None or have an __index__ method")
         return bound.astype(np.int64) if bound.known is None else int(bound.known)
     return bound if bound is None else index(bound)

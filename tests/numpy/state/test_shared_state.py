@@ -440,6 +440,75 @@ OTHER = TOP
 print(main(x))
 print(main(x))
 """,
+    "a list or another in a branch": """
+TOP, OTHER = K([3.0, -1.0]), K([1.0, 2.0])
+mine = OTHER.held
+@jit
+def main(x, k):
+    if x[0] > k:
+        OTHER.held = TOP.held
+for k in (2, 2, 0):
+    main(x, k)
+    print(OTHER.held is mine, OTHER.held is TOP.held)
+""",
+    "module in a class": """
+def module(v):
+    made = types.ModuleType("m")
+    made.held = v
+    return made
+class C:
+    held = module(1.0)
+@jit
+def main(x):
+    return C.held.held + x
+for C.held in (module(1.0), module(2.0), module(3.0)):
+    print(main(x))
+""",
+    "attribute of a module in a partial": """
+def same(a, held):
+    return held
+TOP = functools.partial(same, held=types.ModuleType("m"))
+TOP(1).held = 3
+@jit
+def main(x):
+    if TOP(1).held > 1:
+        TOP(1).held += 1
+    return TOP(1).held
+for _ in range(3):
+    print(main(x), TOP(1).held)
+""",
+    "attribute of the function of a method": """
+def make(v):
+    def get():
+        pass
+    get.held = v
+    return get
+class A:
+    def own(self):
+        return self.held
+class B(A):
+    def own(self):
+        return super().own()
+A.held = make(K(False).get)
+TOP = B()
+@jit
+def main(x, k):
+    TOP.own().held.__self__.held = k > 1
+for k in (2, 1):
+    main(x, k)
+    print(TOP.own().held.__self__.held)
+""",
+    "number of a class by the values, beside an array passed twice": """
+BOX = types.SimpleNamespace(level=1.0)
+@jit
+def main(x, k, v, w):
+    w[0] = k
+    if x.sum() > k:
+        BOX.level += x[0]
+for k in (90, 1, 90):
+    main(x, k, (y := x.copy()), y)
+    print(repr(BOX.level), y)
+""",
 }
 
 

@@ -85,6 +85,8 @@ class K$n:
         return self.held
 
     def __getitem__(self, key):
+        if key:
+            raise IndexError(key)  # so that a loop over it ends
         return self.held
 """
 _SHARED = """\
@@ -142,7 +144,7 @@ HOLDERS = (
     Holder(1, _KIND, "K$n($v)", "$h()",
            "$h.held = $v", True, ("K$n.spare, K$n.__call__ = $v, lambda self: self.spare",)),
     Holder(1, _KIND, "K$n($v)", "$h[0]", "$h.held = $v", True,
-           ("K$n.spare, K$n.__getitem__ = $v, lambda self, key: self.spare",)),
+           ("K$n.spare, K$n.__getitem__ = $v, lambda self, key: [self.spare][key]",)),
     Holder(1, _KIND, "K$n($v)", 'getattr($h, "held")', 'setattr($h, "held", $v)'),
     Holder(1, _KIND, "K$n($v).get", "$h()", "$h.__self__.held = $v"),
     Holder(1, _KIND, "[K$n($v), K$n(None)]", "$h[0].held", "$h[0].held = $v"),

@@ -58,10 +58,12 @@ def _merge(function: Any, pattern: tuple[int, ...], kwnames: tuple[str, ...]) ->
         called = jitted if current() is not None else jitted.function
         return called(*values[:count], **dict(zip(kwnames, values[count:], strict=True)))
 
-    return hooks.jit(
+    made = hooks.jit(
         merged, platform=function.platform, bounds=function.bounds, fallback=function.fallback, name=function.name,
         sizes=function.sizes, **function.options,
     )  # fmt: skip
+    made.is_internal = function.is_internal
+    return made
 
 
 def _identity(value: Any, position: int) -> int:

@@ -37,6 +37,7 @@ from cyxla.numpy.rewriting.parts.sharing import possible_roots, share
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound, unbound_flag
 from cyxla.numpy.rewriting.python_functions.choices import truth
 from cyxla.numpy.rewriting.syntax.jumps import VALUE
+from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
 from cyxla.numpy.tracing.arrays.number_table import TableRow
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.bodies import Body, inline, record_body
@@ -155,11 +156,15 @@ class TracedBranch:
             noted: set[Path] = set()
             for path, made in containers_in([after[n]]):
                 found = [v for s in sides if (v := s.get(path)) is not None and v is not made]
-                old = [v for v in found if self._objects.has(v) and (path[:-1] in noted or entry.get(path) is not v)]
+                old = [v for v in found if self._was_there(v) and (path[:-1] in noted or entry.get(path) is not v)]
                 others = [*old, *(v for v in found if self._has_names(v))]
                 if others:
                     noted.add(path)
                     note_alias([made, *others], j.name)
+
+    def _was_there(self, value: Any) -> bool:
+        """Return True for a container from before the branch, or from outside, which a side may reach first."""
+        return self._objects.has(value) or isinstance(value, (MirrorList, MirrorDict))
 
     def _has_names(self, value: Any) -> bool:
         return isinstance(value, TableRow) or self._objects.is_shared(value) or has_aliases(value)

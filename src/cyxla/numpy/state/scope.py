@@ -118,6 +118,8 @@ class Scope:
             return _module_attribute(outside, obj, attr)
         if id(obj) in outside.originals:
             obj = outside.originals[id(obj)][1]
+        if isinstance(obj, types.MethodType) and attr in vars(obj.__func__):
+            obj = obj.__func__
         outside.watch_class(obj if isinstance(obj, type) else type(obj))
         if isinstance(obj, (type, types.FunctionType)) and _has_state(obj, attr):
             outside.register_fixed(obj)
@@ -230,11 +232,13 @@ def _attribute_of_plain(obj: Any, attr: str) -> Any:
 
 def _module_attribute(outside: OutsideValues, module: types.ModuleType, attr: str) -> Any:
     """Return an attribute of a module; functions and classes count as fixed."""
-    value = getattr(module, attr)
     space = vars(module)
+    path = _path_in_module(module, attr)
+    if path.identity in outside.changes:
+        return outside.read(None, path)
+    value = getattr(module, attr)
     if space.get(attr, _ABSENT) is not value or is_library_name(module.__name__):
         return value
-    path = Path(Source.GLOBAL, 0, (space, space), attr, f"{module.__name__}.{attr}")
     if isinstance(value, types.ModuleType):
         return value if is_library_name(value.__name__) else outside.read(value, path)
     if isinstance(value, _FIXED):
@@ -248,7 +252,11 @@ def _guard_member(outside: OutsideValues, module: types.ModuleType, attr: str) -
     space = vars(module)
     value = space.get(attr)
     if isinstance(value, _FIXED) and not attr.startswith("__") and not is_library_name(module.__name__):
-        outside.guard(value, Path(Source.GLOBAL, 0, (space, space), attr, f"{module.__name__}.{attr}"))
+        outside.guard(value, _path_in_module(module, attr))
+
+
+def _path_in_module(module: types.ModuleType, attr: str) -> Path:
+    return Path(Source.GLOBAL, 0, (vars(module), vars(module)), attr, f"{module.__name__}.{attr}")
 
 
 def _member_of_class(kind: type, attr: str) -> Any:
@@ -273,7 +281,9 @@ def _has_state(owner: Any, attr: str) -> bool:
     if attr not in vars(base) or attr.startswith("__") or is_of_library(base):
         return False
     value = vars(base)[attr]
-    return isinstance(value, types.MethodType) or not (isinstance(value, _FIXED) or hasattr(type(value), "__get__"))
+    return isinstance(value, (types.MethodType, types.ModuleType)) or not (
+        isinstance(value, _FIXED) or hasattr(type(value), "__get__")
+    )
 
 
 def _holds(outside: OutsideValues, obj: Any, attr: str) -> bool:
@@ -371,6 +381,8 @@ def _check_attribute(obj: Any, attr: str, value: Any) -> None:
 
 
 def _attribute_path(outside: OutsideValues, obj: Any, attr: str) -> Path:
+    if isinstance(obj, types.ModuleType):
+        return _path_in_module(obj, attr)
     return outside.path_to(obj, Source.ATTRIBUTE, attr, f".{attr}")
 
 

@@ -90,13 +90,14 @@ def _least(x, s):
 
 
 def _one_side(x, s):
-    t = x.astype(float).sum() if x[0] > s else s
+    t = np.abs(x).astype(float).sum() if abs(x[0]) > s else s
     return x * (t - 1)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.complex64])
 @pytest.mark.parametrize("function", [_least, _one_side])
-def test_numbers_of_python_or_numpy_beside_single_precision(function):
-    x = np.ones(3, np.float32)
+def test_numbers_of_python_or_numpy_beside_single_precision(function, dtype):
+    x = np.ones(3, dtype)
     jitted = cyxla.jit(function, fallback="numpy")
     for s in (0.1, 100.0, 0.2, 50.0):
         assert jitted(x, s).dtype == function(x, s).dtype

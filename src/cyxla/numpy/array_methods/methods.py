@@ -82,10 +82,14 @@ def _apply_operator(ufunc: np.ufunc, *operands: Any) -> Any:
 
 def _binary(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     def operator(self: TracedArray, other: Any) -> Any:
-        is_known = isinstance(other, _SCALAR) and not _is_number_beside_list(self, other)
-        return _apply_operator(ufunc, self, other) if is_known else NotImplemented
+        return _apply_operator(ufunc, self, other) if _applies_to(self, other) else NotImplemented
 
     return operator
+
+
+def _applies_to(value: TracedArray, other: Any) -> bool:
+    """Return True for an operand that an arithmetic operator takes beside a value."""
+    return isinstance(other, _SCALAR) and not _is_number_beside_list(value, other)
 
 
 def _is_number_beside_list(value: TracedArray, other: Any) -> bool:
@@ -95,8 +99,7 @@ def _is_number_beside_list(value: TracedArray, other: Any) -> bool:
 
 def _reflected(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     def operator(self: TracedArray, other: Any) -> Any:
-        is_known = isinstance(other, _SCALAR) and not _is_number_beside_list(self, other)
-        return _apply_operator(ufunc, other, self) if is_known else NotImplemented
+        return _apply_operator(ufunc, other, self) if _applies_to(self, other) else NotImplemented
 
     return operator
 
@@ -153,8 +156,7 @@ def _power(self: TracedArray, other: Any) -> Any:
         shortcut = None
     if shortcut is not None and (self.dtype.kind in "fc" or shortcut in _FOR_ALL_DTYPES):
         return _apply_operator(shortcut, self)
-    is_known = isinstance(other, _SCALAR) and not _is_number_beside_list(self, other)
-    return _apply_operator(_BINARY["pow"], self, other) if is_known else NotImplemented
+    return _apply_operator(_BINARY["pow"], self, other) if _applies_to(self, other) else NotImplemented
 
 
 def _is_scalar(array: TracedArray) -> bool:

@@ -197,9 +197,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         except UnsupportedArgument as unsupported:
             self._fall_back(unsupported.error)
             return self._call_function(args, kwnames)
-        except (
-            Exception
-        ) as error:  # of a trace, which may differ from that of a run, and comes without what precedes it
+        except Exception as error:  # of a trace: a run may not raise it, or do something before it
             if not self._may_be_of_trace(error):
                 raise
             failure = error

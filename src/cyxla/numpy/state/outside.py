@@ -149,9 +149,7 @@ class OutsideValues:
         self._watched: set[types.FunctionType] = set()  # on whose code and defaults it depends
         self._count = 0
         self._has_twins = False  # if an object is several arguments
-        self.originals: dict[
-            int, tuple[Any, Any]
-        ] = {}  # what was passed in the place of functions, and these, by identity
+        self.originals: dict[int, tuple[Any, Any]] = {}  # values in the place of functions, and these, by identity
         self.functions: dict[Any, Any] = {}  # rewritten functions that the function calls, by those of the user
 
     # -- reading
@@ -217,9 +215,10 @@ class OutsideValues:
             return self._values[identity]
         if id(value) in self._refused:
             raise self._refused[id(value)][1]
+        if isinstance(value, (TracedArray, SizedArray)):
+            return value
         if isinstance(value, types.ModuleType):
             self.guard(value, path)
-        if isinstance(value, (types.ModuleType, TracedArray, SizedArray)):
             self._values[identity] = value
             return value
         if callable(value) and _is_hashable(value) and value in NUMPY_ORIGINALS:
@@ -489,21 +488,26 @@ class OutsideValues:
         places : sequence of (type, int, sequence of (Source, object))
             Type of each container among the arguments; number of the value passed that has it, and steps to it.
         """
-        reached = [
-            v for v, _ in self._objects.values() if not isinstance(v, (np.ndarray, tuple, *_MIRRORS, *_UNCHANGING))
-        ]
+        skipped = (np.ndarray, tuple, *_MIRRORS, *_UNCHANGING)
+        reached = [v for v, _ in self._objects.values() if not isinstance(v, skipped)]
         changed = [mirror.real for mirror in self.mirrors if mirror.effects("")]
-        rows: list[tuple[type, int, Any]] = [
-            (kind, self._row_at(source, steps), None) for kind, source, steps in places
-        ]
-        rows += [(type(value), self._row_of(value), value) for value in changed]
-        for kind, row, value in rows:
-            others = [v for v in reached if type(v) is kind and v is not value and id(v) not in self._arguments]
-            for other in others:
-                path = self._objects[id(other)][1]
-                self.rows.append(Row(path.source, path.of, path.owner, path.key, 0, other_than=row))
-        if len(self.rows) > MOST_ELEMENTS:
+        by_kind: dict[type, list[Any]] = {}
+        for value in reached:
+            if id(value) not in self._arguments:
+                by_kind.setdefault(type(value), []).append(value)
+        for kind, source, steps in places:
+            if kind in by_kind:
+                self._keep_apart(self._row_at(source, steps), by_kind[kind])
+        for value in changed:
+            self._keep_apart(self._row_of(value), [v for v in by_kind[type(value)] if v is not value])
+
+    def _keep_apart(self, row: int, others: Sequence[Any]) -> None:
+        """Make the program depend on the object of a row being none of some others."""
+        if len(self.rows) + len(others) > MOST_ELEMENTS:
             raise TraceError("the function changes containers beside too many others", hint="use arrays")
+        for other in others:
+            path = self._objects[id(other)][1]
+            self.rows.append(Row(path.source, path.of, path.owner, path.key, 0, other_than=row))
 
     def _row_at(self, source: int, steps: Sequence[tuple[Source, Any]]) -> int:
         """Return the row of a container among the arguments."""
@@ -539,7 +543,7 @@ class OutsideValues:
 
     def as_result(self, value: Any) -> Any:
         """Return a value that comes from outside as a part of a result; None for other values."""
-        if isinstance(value, (MirrorList, MirrorDict)):
+        if isinstance(value, _MIRRORS):
             self._require_same(value.real)
             return Outside(value.real)
         if id(value) in self.originals and (original := self._original_of(value)) is not None:

@@ -106,23 +106,15 @@ class TracedArray:
     ----------
     doubt : Doubt, optional
         Runs that give a number another class in Python, such as an int that stands beside a float.
+    is_mixed : bool
+        Whether it is a number of Python or of NumPy by the values.
     sharing : Watcher, optional
         Told of uses of an array that may be another one, by a branch or loop.
     """
 
     __slots__ = (
-        "__weakref__",
-        "_memory",
-        "_op",
-        "_view",
-        "doubt",
-        "is_mixed",
-        "origin",
-        "owner",
-        "rank0",
-        "sharing",
-        "weak",
-    )
+        "__weakref__", "_memory", "_op", "_view", "doubt", "is_mixed", "origin", "owner", "rank0", "sharing", "weak",
+    )  # fmt: skip
     __array_priority__ = 1000.0
     numpy_class: type = np.ndarray  # of an array; numbers have others
 
@@ -138,9 +130,7 @@ class TracedArray:
         self.weak = weak
         self.rank0 = rank0
         self.doubt: Doubt | None = None
-        self.is_mixed = (
-            False  # whether it is Python's or NumPy's by the values, in programs that do not tell these apart
-        )
+        self.is_mixed = False
         self.sharing: Watcher | None = None
         self._memory = memory
         self.origin = origin

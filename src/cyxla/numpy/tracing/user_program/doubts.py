@@ -86,7 +86,7 @@ def pass_on(operands: Sequence[Any], results: Sequence[TracedArray]) -> None:
         return
     strong = [o for o in operands if hasattr(o, "dtype") and not (isinstance(o, TracedArray) and o.weak is not None)]
     certain = [o for o in strong if not (isinstance(o, TracedArray) and o.doubt is not None)]
-    if any(o.dtype.kind in "fc" and o.dtype.itemsize >= 8 for o in certain):
+    if any(o.dtype.kind in "fc" and o.dtype.char not in _SMALL_FLOATS for o in certain):
         return
     trace = require_current()
     test = trace.capture(doubts[0].test)

@@ -16,8 +16,6 @@ from fuzzing.minimise import minimised
 from fuzzing.supervisor import hunt
 from fuzzing.worker import Finding
 
-SAME = 3  # findings of one place that are kept
-
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
@@ -29,6 +27,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--deep", type=float, help="part of the inputs that are also compiled for the cpu and run")
     parser.add_argument("--corpus", type=Path, nargs="*", default=[], help="folders of more files to mutate")
     parser.add_argument("--keep", type=Path, help="folder for findings")
+    parser.add_argument("--same", type=int, default=3, help="findings of one place that are printed and kept")
     parser.add_argument("--minimise", type=float, default=30, help="seconds for making a finding small; 0 is not to")
     parser.add_argument("--replay", type=Path, nargs="*", help="files of inputs to try again, of the one kind named")
     return parser.parse_args()
@@ -47,7 +46,7 @@ def report(name: str, findings: list[Finding], options: argparse.Namespace) -> N
     kind.prepare(options.corpus)
     for finding in findings:
         seen[finding.signature] += 1
-        if seen[finding.signature] > SAME:
+        if seen[finding.signature] > options.same:
             continue
         print(f"{finding.label} in {finding.place}: {name}, seed {options.seed}, input {finding.index}", flush=True)
         if seen[finding.signature] > 1:

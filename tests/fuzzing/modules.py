@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from support.functions.holder_checks import COMPILED, check_holders
-from support.functions.module_checks import DifferentError, check
+from support.functions.module_checks import DifferentError, check, turns_on_rounding
 from support.functions.random_holders import random_holders
 from support.functions.random_modules import random_module
 
@@ -18,7 +18,8 @@ class Functions(Kind):
     """Modules whose function `main` is called three times."""
 
     name, suffix = "functions", ".py"
-    stages = runs = slow = ("interpreter", "cpu")
+    stages = ("interpreter", "cpu", "rounding")  # the last one counts modules that turn on it
+    runs = slow = ("interpreter", "cpu")
     deep = 0.1
     seconds = 60.0
 
@@ -32,6 +33,10 @@ class Functions(Kind):
         """Compare the plain function and the compiled one."""
         check(text, platform)
 
+    def is_rounding(self, text: str) -> bool:
+        """Return whether a difference is that of other last bits."""
+        return turns_on_rounding(text)
+
     def attempt(self, data: bytes, deep: bool, stage: Stage) -> None:
         try:
             for platform in ("interpreter", "cpu") if deep else ("interpreter",):
@@ -40,6 +45,9 @@ class Functions(Kind):
         except SyntaxError:  # a text that was cut
             return
         except DifferentError as error:
+            if self.is_rounding(data.decode()):
+                stage("rounding")
+                return
             raise DifferenceError(str(error)[-800:]) from error
 
     def cuts(self, data: bytes) -> list[list[bytes]]:
@@ -52,6 +60,9 @@ class Holders(Functions):
     name, suffix = "holders", ".py"
     stages = ("interpreter", "compiled", "cpu")  # the second one counts modules without a fallback
     deep = 0.02
+
+    def is_rounding(self, text: str) -> bool:
+        return False
 
     def make(self, rng: random.Random) -> bytes:
         return random_holders(rng.randrange(1 << 40)).encode()

@@ -1,7 +1,7 @@
 """Random modules of functions give what the plain functions give, or are refused: the first inputs of the fuzzer."""
 
 import pytest
-from support.functions.module_checks import REFUSALS, check
+from support.functions.module_checks import REFUSALS, check, turns_on_rounding
 from support.functions.random_modules import random_module
 
 SEEDS = range(5000, 5012)
@@ -17,3 +17,28 @@ def test_random_modules():
         except AssertionError as error:
             pytest.fail(f"seed {seed}: {error}")
     assert refused <= len(SEEDS) // 3
+
+
+TURNING = """
+import numpy as np
+
+ARGUMENTS = [("x", "f8", (12,)), ("y", "f8", (3,))], 3
+
+
+def main(x, y, t, k):
+    {body}
+"""
+
+
+@pytest.mark.parametrize(
+    "body, turns",
+    [
+        ("return 1.0 if np.sin(x).sum() == 0.5 * (np.sin(x) * 2).sum() else 2.0", True),
+        ("return np.exp(x).mean() * 1e17 % 3.0", True),
+        ("return 1.0 if x.sum() == np.cumsum(x)[-1] else 2.0", False),  # quarters: exact in every order
+        ("x[1:] = np.sin(x[:-1]) * x.mean()", False),
+        ("raise ValueError('always')", False),
+    ],
+)
+def test_programs_that_turn_on_rounding(body, turns):
+    assert turns_on_rounding(TURNING.format(body=body)) == turns

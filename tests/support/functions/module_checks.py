@@ -7,6 +7,8 @@ import itertools
 import sys
 import tempfile
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,10 +17,11 @@ import numpy as np
 
 import cyxla
 from cyxla.errors import DTypeError, TraceError, UnimplementedError
+from support.functions import rounding
 
 REFUSALS = (TraceError, UnimplementedError, DTypeError)
 #: Texts of refusals by the values of a call, which a fallback answers.
-BY_VALUES = ("a number is of another class", "a Python integer exceeds 64 bits")
+BY_VALUES = ("a number is of another class", "a Python integer exceeds 64 bits", "a float beyond 64 bits, or NaN")
 STATE = ("TABLE", "COUNT", "LEVEL", "LOG", "KNOWN", "BOX")
 FAMILIES = (OverflowError, ZeroDivisionError, TypeError, IndexError, ValueError, NameError, AttributeError)
 EPSILON = {"f": 1e-4, "d": 1e-9}
@@ -82,18 +85,38 @@ def check(text: str, platform: str, calls: tuple[int, ...] = (0, 0, 1)) -> str:
         return _check_with(text, platform, calls, "numpy")
 
 
-def _check_with(text: str, platform: str, calls: tuple[int, ...], fallback: str) -> str:
-    with tempfile.TemporaryDirectory(prefix="cyxla-modules-") as folder:
-        ours, theirs = loaded(text, folder), loaded(text, folder)
+def turns_on_rounding(text: str, calls: tuple[int, ...] = (0, 0, 1)) -> bool:
+    """Return whether other last bits of its sums and functions give other results of the plain function."""
+    return any(not _is_same_nudged(text, calls, seed) for seed in range(rounding.TRIES))
+
+
+def _is_same_nudged(text: str, calls: tuple[int, ...], seed: int) -> bool:
+    with _pair(rounding.nudged_text(text, seed), text) as (nudged, plain):
         try:
-            return _check(ours, theirs, platform, calls, fallback)
+            _compare_calls(nudged.main, nudged, plain, calls)
+        except DifferentError:
+            return False
+    return True
+
+
+def _check_with(text: str, platform: str, calls: tuple[int, ...], fallback: str) -> str:
+    with _pair(text, text) as (ours, theirs):
+        return _compare_calls(cyxla.jit(ours.main, platform=platform, fallback=fallback), ours, theirs, calls)
+
+
+@contextmanager
+def _pair(text: str, other: str) -> Iterator[tuple[ModuleType, ModuleType]]:
+    """Import two texts for as long as the block runs."""
+    with tempfile.TemporaryDirectory(prefix="cyxla-modules-") as folder:
+        modules = loaded(text, folder), loaded(other, folder)
+        try:
+            yield modules
         finally:
-            for module in (ours, theirs):
+            for module in modules:
                 del sys.modules[module.__name__]
 
 
-def _check(ours: ModuleType, theirs: ModuleType, platform: str, calls: tuple[int, ...], fallback: str) -> str:
-    run = cyxla.jit(ours.main, platform=platform, fallback=fallback)
+def _compare_calls(run: Any, ours: ModuleType, theirs: ModuleType, calls: tuple[int, ...]) -> str:
     is_single = any(dtype == "f4" for _, dtype, _ in theirs.ARGUMENTS[0])  # f8 values may come from f4 functions
     epsilon = dict.fromkeys(EPSILON, EPSILON["f"]) if is_single else EPSILON
     for number, call in enumerate(calls):

@@ -99,7 +99,7 @@ def _write_part(w: Module) -> None:
             f"{name}[{cut}] *= 0.5",
             f"{name}[{cut}] -= {scalar}",
             f"{name} += 0.25 * {w.array_value(kind)}",
-            f"{name}[{cut}] += 0.25 * {w.array_value(kind)}[{cut}]",
+            f"{name}[{cut}] += 0.25 * ({w.array_value(kind)})[{cut}]",
             f"np.add({name}, {w.array_value(kind)}, out={name})",
             f"{name}[1:-1] = 0.5 * ({name}[2:] + {name}[:-2])",
             f"np.tanh({name}, out={name})",

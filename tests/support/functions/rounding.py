@@ -1,0 +1,71 @@
+"""Programs whose results turn on rounding: the plain function with the last bits of its sums and functions changed."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import numpy as np
+
+#: Functions and methods whose last bits depend on an order of additions: the values that they add are changed.
+SUMS = frozenset(["sum", "mean", "dot", "cumsum", "std", "var"])
+#: Functions whose last bits depend on a library: their results are changed.
+FUNCTIONS = frozenset(["sin", "cos", "tanh", "exp", "log", "linspace"])
+#: Bits after the point that sums of the arguments may have: such results are the same in every order.
+EXACT = {"f": 12, "d": 24}
+TRIES = 8
+_NUDGE = "written_nudge"
+
+
+def nudged_text(text: str, seed: int) -> str:
+    """Return a module's text whose sums, products and functions pass through a `Nudge`."""
+    tree = ast.fix_missing_locations(_Nudged().visit(ast.parse(text)))
+    return f"from {__name__} import Nudge\n{_NUDGE} = Nudge({seed})\n{ast.unparse(tree)}"
+
+
+class Nudge:
+    """Values changed by up to two units in the last place, but for those that are exact.
+
+    Parameters
+    ----------
+    seed : int
+        Of the changes.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    def __call__(self, value: Any) -> Any:
+        kind = getattr(getattr(value, "dtype", None), "char", "d" if isinstance(value, float) else "")
+        if kind not in EXACT:
+            return value
+        with np.errstate(all="ignore"):
+            values = np.asarray(value)
+            whole = values * 2.0 ** EXACT[kind]
+            units = self._rng.integers(-2, 3, values.shape)
+            changed = values * (1 + units * np.finfo(kind).eps)
+            changed = np.where(whole == np.rint(whole), values, changed).astype(kind)
+        return changed if isinstance(value, np.ndarray) else type(value)(changed)
+
+
+class _Nudged(ast.NodeTransformer):
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        function = node.func
+        if not isinstance(function, ast.Attribute):
+            return node
+        if function.attr in SUMS:
+            is_method = not (isinstance(function.value, ast.Name) and function.value.id in ("np", "math"))
+            function.value = _through(function.value) if is_method else function.value
+            node.args = [_through(arg) for arg in node.args]
+        return _through(node) if function.attr in FUNCTIONS else node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.MatMult):
+            node.left, node.right = _through(node.left), _through(node.right)
+        return _through(node) if isinstance(node.op, ast.Pow) else node
+
+
+def _through(node: ast.expr) -> ast.Call:
+    return ast.Call(ast.Name(_NUDGE, ast.Load()), [node], [])

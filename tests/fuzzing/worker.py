@@ -33,7 +33,8 @@ class Page:
         self.began(-1)
 
     def began(self, index: int) -> None:
-        self._FORM.pack_into(self._memory, 0, index, -1, time.monotonic(), time.process_time())
+        packed = self._FORM.pack(index, -1, time.monotonic(), time.process_time())
+        self._memory[: len(packed)] = packed  # pack_into writes zeros first, which the supervisor might read
 
     def entered(self, stage: int) -> None:
         struct.pack_into("q", self._memory, 8, stage)

@@ -188,3 +188,33 @@ def test_classes_that_a_run_decides(function, backend):
     jitted = cyxla.jit(function, platform=backend, fallback="numpy")
     for x in (np.ones(4), -np.ones(4), np.ones(4)):
         assert repr(jitted(x)) == repr(function(x))
+
+
+@pytest.mark.parametrize("function", [
+    lambda v: v.any(), lambda v: (v + 1).sum(), lambda v: (v > 1).all(), lambda v: v.astype(np.float32),
+    lambda v: v.item(), lambda v: v.shape, lambda v: v.T, lambda v: -v.dtype, lambda v: np.sqrt(v + v.ndim),
+    lambda v: [v][0].ndim, lambda v: attribute_of_a_helper(v),
+])  # fmt: skip
+@pytest.mark.parametrize("number", [2, 2.5, True, 1 + 2j, [2.5]])
+def test_numbers_lack_the_attributes_of_arrays(function, number):
+    with pytest.raises((AttributeError, TypeError)) as expected:
+        function(number)
+    with pytest.raises((AttributeError, TypeError)) as raised:
+        cyxla.jit(function)(number)
+    assert raised.type is expected.type
+    if expected.type is AttributeError:
+        assert str(raised.value).partition("\n")[0] == str(expected.value)
+
+
+def attribute_of_a_helper(v):
+    return v.ndim
+
+
+@pytest.mark.parametrize("function", [
+    lambda v: v.astype(np.float32), lambda v: v.item(), lambda v: (v.T + v.ndim), lambda v: (v > 1).any(),
+    lambda v: attribute_of_a_helper(v),
+])  # fmt: skip
+@pytest.mark.parametrize("value", [np.float64(2.5), np.array(2.5), np.int64(3)])
+def test_numbers_of_numpy_have_the_attributes_of_arrays(function, value):
+    got, want = cyxla.jit(function)(value), function(value)
+    assert (got, type(got)) == (want, type(want))

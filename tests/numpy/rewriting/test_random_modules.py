@@ -36,6 +36,8 @@ def main(x, y, t, k):
         ("return 1.0 if np.sin(x).sum() == 0.5 * (np.sin(x) * 2).sum() else 2.0", True),
         ("return np.exp(x).mean() * 1e17 % 3.0", True),
         ("return 1.0 if x.sum() == np.cumsum(x)[-1] else 2.0", False),  # quarters: exact in every order
+        ("return np.empty_like(x)", True),
+        ("z = np.empty_like(x); z[...] = x; return z", False),
         ("x[1:] = np.sin(x[:-1]) * x.mean()", False),
         ("raise ValueError('always')", False),
     ],

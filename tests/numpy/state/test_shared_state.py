@@ -509,6 +509,112 @@ for k in (90, 1, 90):
     main(x, k, (y := x.copy()), y)
     print(repr(BOX.level), y)
 """,
+    "list of a partial that a function holds": """
+def same(a, held):
+    return held
+def get():
+    pass
+get.held = functools.partial(same, held=[1.5, np.array([2, 1, 3])])
+@jit
+def main(x):
+    return x + get.held(1)[-1].max(), get.held(1)
+for _ in range(2):
+    r, held = main(x)
+    print(r, held is get.held(1))
+    get.held(1)[-1][:] = 1
+""",
+    "function of a function's attribute replaced": """
+def get():
+    pass
+def hold(v):
+    return lambda: v
+get.held = hold(3)
+@jit
+def main(x):
+    return get.held() * x
+print(main(x)); get.held = hold(0)
+print(main(x))
+""",
+    "object of a function's attribute written": """
+class Held(K):
+    def __call__(self):
+        return self.held
+def get():
+    pass
+get.held = Held(types.SimpleNamespace(held=[1.0, 2.0]))
+@jit
+def main(x):
+    get.held().held = [x[0], 2.0]
+main(x)
+print(get.held().held)
+""",
+    "method of a function's attribute": """
+def get():
+    pass
+get.held = K(K({"a": 2.0})).get
+@jit
+def main(x):
+    get.held().held = {"a": x[0], "b": 2.0}
+main(x)
+print(get.held().held)
+""",
+    "functions of a property replaced": """
+def first(v):
+    return v + 1
+class P:
+    @property
+    def value(self):
+        return first
+    def __call__(self, v):
+        return first(v)
+    def __getitem__(self, k):
+        return first
+TOP = P()
+@jit
+def main(x):
+    return TOP.value(x), TOP(x), TOP[0](x)
+print(main(x))
+def first(v):
+    return v * 10
+print(main(x))
+""",
+    "property whose code is replaced": """
+TOP, SPARE = K(lambda: 2.0), lambda: 3.0
+@jit
+def main(x):
+    return x * TOP.value()
+print(main(x)); K.value.fget.__code__ = (lambda self: SPARE).__code__
+print(main(x)); SPARE = lambda: 4.0
+print(main(x))
+""",
+    "attribute of a class set in a branch": """
+class A:
+    n = 1.0
+@jit
+def main(x, h):
+    if x.sum() > 10:
+        h.n = x[0]
+for own in (True, False):
+    for scale in (1.0, 4.0):
+        h = A()
+        if own:
+            h.n = 5.0
+        main(x * scale, h)
+        print(vars(h))
+""",
+    "attribute of a base class set in a branch": """
+class A:
+    n = 1.0
+class B(A):
+    pass
+@jit
+def main(x):
+    if x.sum() > 10:
+        B.n = x[0]
+for scale in (1.0, 4.0, 1.0):
+    main(x * scale)
+    print("n" in vars(B), B.n, A.n)
+""",
 }
 
 

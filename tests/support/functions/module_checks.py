@@ -86,7 +86,7 @@ def check(text: str, platform: str, calls: tuple[int, ...] = (0, 0, 1)) -> str:
 
 
 def turns_on_rounding(text: str, calls: tuple[int, ...] = (0, 0, 1)) -> bool:
-    """Return whether other last bits of its sums and functions give other results of the plain function."""
+    """Return whether the plain function gives other results with other last bits, or other values in `numpy.empty`."""
     return any(not _is_same_nudged(text, calls, seed) for seed in range(rounding.TRIES))
 
 

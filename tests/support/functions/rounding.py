@@ -1,4 +1,7 @@
-"""Programs whose results turn on rounding: the plain function with the last bits of its sums and functions changed."""
+"""Programs whose results turn on rounding, or on elements that nothing has set.
+
+Their plain functions are run with the last bits of sums and functions changed, and with other values in `numpy.empty`.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import numpy as np
 SUMS = frozenset(["sum", "mean", "dot", "cumsum", "std", "var"])
 #: Functions whose last bits depend on a library: their results are changed.
 FUNCTIONS = frozenset(["sin", "cos", "tanh", "exp", "log", "linspace"])
+EMPTY = frozenset(["empty", "empty_like"])
 #: Bits after the point that sums of the arguments may have: such results are the same in every order.
 EXACT = {"f": 12, "d": 24}
 TRIES = 8
@@ -47,6 +51,11 @@ class Nudge:
             changed = np.where(whole == np.rint(whole), values, changed).astype(kind)
         return changed if isinstance(value, np.ndarray) else type(value)(changed)
 
+    def fill(self, array: Any) -> Any:
+        """Give the elements of an array values that are others for each seed."""
+        array[...] = self._rng.integers(-100, 100, array.shape)
+        return array
+
 
 class _Nudged(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -58,6 +67,8 @@ class _Nudged(ast.NodeTransformer):
             is_method = not (isinstance(function.value, ast.Name) and function.value.id in ("np", "math"))
             function.value = _through(function.value) if is_method else function.value
             node.args = [_through(arg) for arg in node.args]
+        if function.attr in EMPTY:
+            return ast.Call(ast.Attribute(ast.Name(_NUDGE, ast.Load()), "fill", ast.Load()), [node], [])
         return _through(node) if function.attr in FUNCTIONS else node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:

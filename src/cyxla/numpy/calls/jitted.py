@@ -48,7 +48,7 @@ from cyxla.numpy.calls.disabling import disable_jit, is_disabled, needs_python
 from cyxla.numpy.calls.entries import Entry, PlainEntry, Source, TracedExecutable
 from cyxla.numpy.calls.jit_checks import check_function, check_options, line_of, signature_of
 from cyxla.numpy.calls.jit_options import JitOptions
-from cyxla.numpy.calls.lowering import BOUNDS, Environment, Lowered, OpenSizes, lower
+from cyxla.numpy.calls.lowering import BOUNDS, Environment, Lowered, OpenSizes, Spec, lower
 from cyxla.numpy.calls.program_cache import CacheInfo, ProgramCache
 from cyxla.numpy.calls.receivers import inlined_argument, is_receiver, receiver_of, receiver_value
 from cyxla.numpy.calls.recompilation import (
@@ -71,6 +71,7 @@ from cyxla.numpy.state.snapshot import changing_nothing
 from cyxla.numpy.tracing.arrays.sized_array import TooLargeError
 from cyxla.numpy.tracing.containers import flatten, map_leaves
 from cyxla.numpy.tracing.hooks import hooks
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.static_keys import static_key
 from cyxla.numpy.tracing.trace import current, require_current, warn_user
 from cyxla.numpy.tracing.user_program import handlers as _handlers
@@ -296,6 +297,12 @@ class Jitted(Dispatcher, Generic[P, R]):
     def call_after_failure(self, error: Exception, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
         """Call the function itself after a failed run, whose error it may catch, or may not raise."""
         if self._fallback == "error":
+            if self._forms.static and isinstance(error, ValueError) and "read-only" in message_of(error):
+                text, _, where = str(error).partition("\n  at:   ")
+                raise TraceError(
+                    "an argument whose values the function needs while it is traced may not be written: " + text,
+                    where=where, hint="write to a copy",
+                ) from error  # fmt: skip
             raise error
         if getattr(error, "leaves_with_warning", False):
             text, _, where = str(error).partition("\n  at:   ")
@@ -503,7 +510,8 @@ class Jitted(Dispatcher, Generic[P, R]):
         require_unchanging_defaults(call.binding)
         bound = getattr(self.function, "__self__", None)
         held = [bound, *[value for *_, value in call.receivers], *[a.default for a in call.binding.arguments]]
-        function = rewritten_for(self.function, held)
+        has_numbers = any(isinstance(s, Spec) and s.rank0 is Rank0.PYTHON for s in call.specs)
+        function = rewritten_for(self.function, held, has_numbers=has_numbers)
         unrecorded = None if function is not self.function else function  # nothing records what it reads and changes
         named = None if unrecorded is function else _innermost(self.function)
         environment = (

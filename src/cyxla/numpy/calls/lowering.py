@@ -48,6 +48,7 @@ from cyxla.numpy.tracing.results.eigenvalue_results import leave_if_real, real_i
 from cyxla.numpy.tracing.results.promotion import Dtype, Kind, dtype_of
 from cyxla.numpy.tracing.results.result_layout import ROW_MAJOR_RESULT, Layout, inverse, layout_of
 from cyxla.numpy.tracing.results.zero_dim import Rank0
+from cyxla.numpy.tracing.static_keys import require_unwritten, with_keys
 from cyxla.numpy.tracing.trace import Program, Trace, require_current, tracing
 from cyxla.numpy.tracing.user_program.classes import class_of
 from cyxla.numpy.tracing.user_program.doubts import leave as leave_for_doubt
@@ -353,8 +354,10 @@ def _lower(
             inputs.append(_Input.of(None, "size"))
             passed.append(None)
             input_axes.append(None)
+        static_arrays = with_keys(getattr(leaf, "value", None) for leaf in leaves if not isinstance(leaf, Spec))
         with watching({} if outside is None else outside.watched):
             returned, containers = _run(trace, partial(call, arguments), len(inputs), outside)
+        require_unwritten(static_arrays if outside is None else static_arrays + outside.static_arrays)
         writes_last = trace.program.writes == [trace.builder.instruction_count]
         is_of_classes = outside is not None and open_sizes is None and outside.depends_on_classes()
         returned, effects = _with_effects(returned, containers, outside, open_sizes, is_of_classes=is_of_classes)

@@ -25,6 +25,7 @@ from cyxla.numpy.state.snapshot import Snapshot
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.numpy.tracing.hooks import hooks
+from cyxla.numpy.tracing.user_program.classes import class_of
 from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 
 
@@ -54,6 +55,7 @@ class _Version(NamedTuple):
         return all(map(is_, parts, self[:3])) and code_key(function)[-1] == self.kinds
 
 
+_NUMBERS = (bool, int, float, complex)
 _rewritten: WeakKeyDictionary[FunctionType, FunctionType] = WeakKeyDictionary()
 _of_objects: WeakKeyDictionary[FunctionType, FunctionType] = WeakKeyDictionary()  # rewritten though they are plain
 _versions: WeakKeyDictionary[FunctionType, _Version] = WeakKeyDictionary()  # of functions, as they were rewritten
@@ -86,13 +88,16 @@ def rewritten_anew(function: Any) -> Any:
     return rewritten(function)
 
 
-def rewritten_for(function: Any, values: Iterable[Any]) -> Any:
-    """Return what `rewritten_anew` returns, for arguments among which there may be objects.
+def rewritten_for(function: Any, values: Iterable[Any], *, has_numbers: bool = False) -> Any:
+    """Return what `rewritten_anew` returns, for arguments among which there may be objects and Python's numbers.
 
-    A function that needs no rewriting for arrays may read attributes of objects, such as ``x.mean``.
+    A function that needs no rewriting for arrays may read attributes of objects, such as ``x.mean``; numbers lack most
+    of those that arrays have.
     """
     made = rewritten_anew(function)
-    return rewritten_of_objects(function) if _is_left_plain(function) and any(map(_may_hold_objects, values)) else made
+    if not _is_left_plain(function) or not (has_numbers or any(map(_may_hold_objects, values))):
+        return made
+    return rewritten_of_objects(function)
 
 
 def rewritten_of_objects(function: Any) -> Any:
@@ -113,14 +118,16 @@ def _is_left_plain(function: Any) -> bool:
 
 
 def _may_hold_objects(value: Any) -> bool:
-    """Return True for an object of a class of the user, and for containers that may hold one."""
+    """Return True for an object of a class of the user, for Python's numbers, and for containers that may hold one."""
     if type(value) in (list, tuple):
         return any(map(_may_hold_objects, value))
     if isinstance(value, (type, ModuleType)):
         return not is_library_name(value.__module__ if isinstance(value, type) else value.__name__)
     if isinstance(value, FunctionType):
         return bool(vars(value))
-    return not isinstance(value, (TracedArray, SizedArray, np.ndarray)) and not is_unchanging(value)
+    if isinstance(value, TracedArray):
+        return class_of(value) in _NUMBERS
+    return type(value) in _NUMBERS or (not isinstance(value, (SizedArray, np.ndarray)) and not is_unchanging(value))
 
 
 def _has_user_code(function: Any) -> bool:
@@ -145,16 +152,26 @@ def _rewritten_partial(function: partial[Any]) -> Any:
     return applied
 
 
-def with_recorded_defaults(function: FunctionType) -> Any:
-    """Return a rewritten method that Python calls itself; a trace sees the defaults that may change from outside."""
+def recorded_method(function: FunctionType) -> Any:
+    """Return a rewritten method that Python calls itself.
+
+    A trace that calls it depends on its code, on the functions that it has by name, and on defaults that may change.
+    """
     rewritten_anew(function)
     made = rewritten_of_objects(function)
-    if not _has_changing_defaults(function):
+    has_changing_defaults = _has_changing_defaults(function)
+    if not has_changing_defaults and (is_defined_by_trace(function) or lacks_source(function)):
         return made
 
     @wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
-        return recorded(function)(*args, **kwargs)
+        if has_changing_defaults:
+            return recorded(function)(*args, **kwargs)
+        outside = outside_values()
+        if outside is not None and function not in outside.methods:
+            outside.methods.add(function)
+            guard_functions(outside, function)
+        return made(*args, **kwargs)
 
     return called
 

@@ -47,7 +47,7 @@ from cyxla.numpy.tracing.arrays.stacked_list import StackedList, is_any_number
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced, value_of
 from cyxla.numpy.tracing.hooks import hooks as tracing_hooks
 from cyxla.numpy.tracing.trace import current, depth, require_current, user_line
-from cyxla.numpy.tracing.user_program.classes import class_of
+from cyxla.numpy.tracing.user_program.classes import class_of, lacks_attribute, missing_attribute
 from cyxla.numpy.tracing.user_program.texts import TracedText
 from cyxla.numpy.tracing.user_program.user_frames import mend_of_library, refused_by_library, user_line_of
 
@@ -94,7 +94,11 @@ class Hooks:
 
     def owner(self, obj: Any, attr: str) -> Any:
         """Return an object of which a method, or a function that it holds as an attribute, is about to be called."""
-        return obj if isinstance(obj, TracedArray) else self._scope.owner(obj, attr)
+        if not isinstance(obj, TracedArray):
+            return self._scope.owner(obj, attr)
+        if lacks_attribute(obj, attr):
+            raise missing_attribute(obj, attr)
+        return obj
 
     # -- variables
 

@@ -14,7 +14,7 @@ from types import FunctionType
 from typing import Any, Final, NamedTuple
 
 from cyxla.forking import call_in_child, new_lock
-from cyxla.numpy.rewriting.functions import with_recorded_defaults
+from cyxla.numpy.rewriting.functions import recorded_method
 from cyxla.numpy.rewriting.rewritten_code import is_defined_by_trace
 from cyxla.numpy.rewriting.syntax.scopes import is_user_function
 from cyxla.numpy.state.scope import outside_values
@@ -104,10 +104,10 @@ def _rewritten(name: str, value: Any, package: str) -> Any:
     """Return the rewritten method of a class, if Python calls it itself; other members as they are."""
     if type(value) is property:
         parts: tuple[Any, ...] = (value.fget, value.fset, value.fdel)
-        made: tuple[Any, ...] = tuple([with_recorded_defaults(f) if is_user_function(f, package) else f for f in parts])
+        made: tuple[Any, ...] = tuple([recorded_method(f) if is_user_function(f, package) else f for f in parts])
         return value if made == parts else property(made[0], made[1], made[2], value.__doc__)
     is_special = name.startswith("__") and name.endswith("__") and name not in _SKIPPED
-    return with_recorded_defaults(value) if is_special and is_user_function(value, package) else value
+    return recorded_method(value) if is_special and is_user_function(value, package) else value
 
 
 def members_of(kind: type) -> dict[str, Any]:

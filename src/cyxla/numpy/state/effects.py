@@ -66,6 +66,14 @@ def set_attribute(owner: Any, name: str, value: Any) -> None:
         setattr(owner, name, value)
 
 
+def has_own_attribute(owner: Any, name: str) -> bool:
+    """Return True unless an attribute is one of the class, which setting it in the object hides."""
+    if name in getattr(owner, "__dict__", ()):
+        return True
+    found = getattr(type(owner), name, None)
+    return hasattr(type(found), "__set__")  # a slot or a property, which is set in its own way
+
+
 def renew_attribute(owner: Any, name: str, value: Any) -> None:
     """Set an attribute that was deleted before, and so is the last one of the object."""
     set_attribute(owner, name, Deleted)

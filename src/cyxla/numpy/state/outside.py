@@ -24,6 +24,7 @@ from cyxla.numpy.state.effects import (
     Deleted,
     Effect,
     Outside,
+    has_own_attribute,
     owner_of,
     present_value,
     renew_attribute,
@@ -151,6 +152,9 @@ class OutsideValues:
         self._has_twins = False  # if an object is several arguments
         self.originals: dict[int, tuple[Any, Any]] = {}  # values in the place of functions, and these, by identity
         self.functions: dict[Any, Any] = {}  # rewritten functions that the function calls, by those of the user
+        self.static_arrays: list[tuple[Any, Any]] = []  # copies of arrays whose values the function needs, with keys
+        self._inherited: set[Any] = set()  # attributes that a branch sets in an object, and that its class has
+        self.methods: set[types.FunctionType] = set()  # those of the user's methods that Python has called
 
     # -- reading
 
@@ -232,7 +236,13 @@ class OutsideValues:
 
     def value_at(self, identity: Any, default: Any) -> Any:
         """Return the value of a place as the function saw it first; a default for one that it has not read."""
-        return self._values.get(identity, default)
+        return default if identity in self._inherited else self._values.get(identity, default)
+
+    def _require_own(self, owner: Any, path: Path) -> None:
+        """Make the program depend on an attribute being in the object itself: those of a class stay where they are."""
+        if path.source is Source.ATTRIBUTE and path.key in getattr(owner, "__dict__", ()):
+            attributes = self._add_row(self.path_to(owner, Source.ATTRIBUTE, "__dict__", ""), [_ANY_NODE])
+            self._add_row(Path(Source.ITEM, attributes, None, path.key, path.text), [_ANY_NODE])
 
     def guard(self, value: Any, path: Path) -> None:
         """Make the program depend on a value that the function reads by itself, by value or by identity."""
@@ -387,8 +397,9 @@ class OutsideValues:
             )  # fmt: skip
         first = self._objects.setdefault(id(value), (value, path))[1]
         if path.text in self.static:
-            nodes.append((Node.STATIC_KEY, 0, 0, static_key(value), None))
             seen: Any = read_only_copy(value)
+            self.static_arrays.append((seen, static_key(value)))
+            nodes.append((Node.STATIC_KEY, 0, 0, self.static_arrays[-1][1], None))
         elif id(value) in self._seen:
             nodes.append(same_node(value))
             self._add_row(first, [same_node(value)])  # both places have this array in every call
@@ -449,8 +460,11 @@ class OutsideValues:
         new = DELETED if value is Deleted else value
         if depth() > 1 and path.identity not in self.changes:  # a branch or loop may leave it as it is
             present = present_value(effect, owner, path.key)
-            if present is not Deleted:
+            if effect is set_attribute and not has_own_attribute(owner, path.key):
+                self._inherited.add(path.identity)
+            elif present is not Deleted:
                 self.read(present, path)
+                self._require_own(owner, path)
         made = Effect(effect, owner_of(owner), path.key, path.text)
         old = self.changes.get(path.identity)
         if old is not None and effect is set_attribute:

@@ -290,8 +290,10 @@ def _holds(outside: OutsideValues, obj: Any, attr: str) -> bool:
     """Return True for an attribute from outside that is data, and no method of a class."""
     if isinstance(obj, types.ModuleType):
         return True
-    if isinstance(obj, type):
+    if isinstance(obj, (type, types.FunctionType)):
         return _has_state(obj, attr)
+    if isinstance(obj, types.MethodType) and attr in vars(obj.__func__):
+        return _has_state(obj.__func__, attr)
     if isinstance(obj, _FIXED) or not outside.is_outside(obj):
         return False
     found = _member_of_class(type(obj), attr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -33,3 +34,22 @@ def read_only_copy(value: npt.NDArray[Any]) -> npt.NDArray[Any]:
     copied = value.copy()
     copied.flags.writeable = False
     return copied
+
+
+def with_keys(values: Iterable[Any]) -> list[tuple[Any, Any]]:
+    """Return the arrays among static values with their keys, for `require_unwritten`."""
+    return [(value, static_key(value)) for value in values if type(value) is np.ndarray]
+
+
+def require_unwritten(arrays: Iterable[tuple[Any, Any]]) -> None:
+    """Check that static arrays have the keys that they had before a function was traced.
+
+    NumPy's ``ufunc.at`` and functions of C write to arrays that are read-only.
+
+    Raises
+    ------
+    ValueError
+        An array was written, with NumPy's text for one that is read-only.
+    """
+    if any(static_key(array) != key for array, key in arrays):
+        raise ValueError("output array is read-only")

@@ -489,8 +489,8 @@ def _source_of_array(value: Any) -> Source:
         if not is_traced(number):
             return value[number]
         array = value if isinstance(value, TracedArray) else as_traced(value)
-        if isinstance(array, KnownArray) and array.known is not None:
-            array = as_traced(array.known)
+        if isinstance(array, KnownArray) and array.known is not None and array.ndim == 1:
+            array = as_traced(array.known)  # rows are views, which may be written, of the array itself
         return array[number]
 
     return Source(len(value), element, len(value))

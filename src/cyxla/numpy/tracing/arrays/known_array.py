@@ -196,6 +196,9 @@ class KnownArray(TracedArray):
         if known is None:
             return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
         args, kwargs_ = known
+        if method == "at" and isinstance(inputs[0], KnownArray) and _notes_writes(inputs[0]):
+            inputs[0].become_traced()  # NumPy's ``at`` writes to read-only arrays
+            return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
         if "where" in kwargs_:
             kwargs_.setdefault("out", None)  # without it NumPy warns of uninitialised elements, and passes no None on
         function: Any = ufunc if method == "__call__" else getattr(ufunc, method)
@@ -211,11 +214,11 @@ class KnownArray(TracedArray):
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         if self._values is None:
             return super().__array__(dtype, copy)
-        return self._values if dtype is None and not copy else self._values.astype(dtype or self.dtype)
+        return _values_in_trace(self) if dtype is None and not copy else self._values.astype(dtype or self.dtype)
 
     def __getattr__(self, name: str) -> Any:
         if self._values is not None and not name.startswith("__") and hasattr(np.ndarray, name):
-            return getattr(self._values, name)
+            return getattr(_values_in_trace(self), name)
         return super().__getattr__(name)
 
     def __repr__(self) -> str:

@@ -615,6 +615,21 @@ for scale in (1.0, 4.0, 1.0):
     main(x * scale)
     print("n" in vars(B), B.n, A.n)
 """,
+    "error of a run, beside one of a trace for another size": """
+TOP, OTHER = K(np.array([2, 1, 3])), K(np.array([2, 1, 3]))
+@jit
+def main(x):
+    r = x * 1.0
+    if x[0] > 0:
+        r = r + TOP.held.sum() * x
+    return r + (x + OTHER.held)
+print(main(x)); TOP.held = [0.5]
+for size in (3, 4):
+    try:
+        main(np.ones(size))
+    except Exception as error:
+        print(type(error))
+""",
 }
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cyxla._native.dispatch import CaughtError, Compiled
-from cyxla.errors import OpError, TraceError, UnimplementedError
+from cyxla.errors import InvalidArgumentError, OpError, OutOfRangeError, TraceError, UnimplementedError
 from cyxla.forking import new_lock
 from cyxla.numpy.calls.entries import Entry, PlainEntry
 from cyxla.numpy.calls.lowering import OpenSizes
@@ -152,10 +152,9 @@ class SizedEntry(Compiled):
             entry, outside = self.exact(self)
         except (TraceError, UnimplementedError) as error:
             raise CaughtError(error) from None
-        except OpError:
-            raise
         except Exception as error:  # of a trace, which may differ from that of a run
-            if not getattr(error, "may_fall_back", True):
+            is_of_numpy = not isinstance(error, OpError) or isinstance(error, (InvalidArgumentError, OutOfRangeError))
+            if not is_of_numpy or not getattr(error, "may_fall_back", True):
                 raise
             raise CaughtError(error) from None
         if isinstance(entry, PlainEntry):

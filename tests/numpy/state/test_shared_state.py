@@ -630,6 +630,21 @@ for size in (3, 4):
     except Exception as error:
         print(type(error))
 """,
+    "global object of a class whose methods are rewritten": """
+class Held(K):
+    def __call__(self):
+        return self.held
+def same(held):
+    return held
+TOP, SPARE = functools.partial(same, Held({"b": 4.0, "a": 3})), Held({"a": 0.5, "b": 2.0})
+@jit
+def main(x):
+    del TOP().held["b"]
+    return x + sum(TOP().held.values())
+print(main(x)); same.__code__ = (lambda held: SPARE).__code__
+print(main(x)); SPARE.held = {"b": 4.0, "a": 3}
+print(main(x), SPARE.held)
+""",
 }
 
 

@@ -106,8 +106,8 @@ def holds_state(value: Any, package: str) -> bool:
     if isinstance(value, partial):
         return True
     if isinstance(value, MethodType):
-        return is_user_function(value.__func__, package)
-    return is_user_function(type(value).__call__, package)
+        return is_user_function(_as_written(value.__func__), package)
+    return is_user_function(_as_written(type(value).__call__), package)
 
 
 def is_called(value: Any, package: str) -> bool:
@@ -150,7 +150,14 @@ def makes_context(value: Any) -> bool:
 
 def _has_own_methods(kind: type) -> bool:
     """Return True for a class that defines a method in the user's program."""
-    return any(has_python_code(method) for base in kind.__mro__[:-1] for method in vars(base).values())
+    return any(has_python_code(_as_written(method)) for base in kind.__mro__[:-1] for method in vars(base).values())
+
+
+def _as_written(method: Any) -> Any:
+    """Return the user's method in the place of the one that a class has while its methods are rewritten."""
+    if not isinstance(method, FunctionType) or not is_internal(method.__code__.co_filename):
+        return method
+    return getattr(method, "__wrapped__", method)
 
 
 def is_of_package(package: str) -> Callable[[type], bool]:

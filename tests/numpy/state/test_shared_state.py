@@ -645,6 +645,25 @@ print(main(x)); same.__code__ = (lambda held: SPARE).__code__
 print(main(x)); SPARE.held = {"b": 4.0, "a": 3}
 print(main(x), SPARE.held)
 """,
+    "object returned beside an array passed twice": """
+@dataclasses.dataclass
+class D:
+    held: object
+TOP, LOG = D(np.array([1.0, 5.0])), [1.0]
+@jit
+def main(x, v, w):
+    w[w > 1] = 1
+    return [TOP, TOP, (LOG, w)]
+a, b, (c, d) = main(x, TOP.held, TOP.held)
+print(a is TOP, b is TOP, c is LOG, d is TOP.held, TOP.held)
+""",
+    "method returned by a property": """
+TOP = K(K(1.0).get)
+@jit
+def main(x):
+    return [TOP.value, x]
+print(main(x)[0].__func__ is K.get, main(x)[0].__self__ is TOP.held.__self__)
+""",
 }
 
 

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, NamedTuple
 
 SIZES = (1, 2, 3, 4, 5, 6, 9, 20, 40)
@@ -409,6 +410,8 @@ class Module:
                 f"np.zeros_like({like})",
                 f"{like} * 0.5",
                 f"np.ones({shape})",
+                f"np.full({shape}, 0.5)",
+                f"np.arange({prod(shape)}.0).reshape({shape})",
                 f"np.zeros({shape}, dtype=np.int64)",
                 f"{like} > 0",
                 f"np.empty_like({like})\n{'    ' * self.indent}{name}[:] = 1",

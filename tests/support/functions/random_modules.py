@@ -92,6 +92,13 @@ def _write_part(w: Module) -> None:
         f"np.multiply({name}, {factor}, out={name}, casting='unsafe')",
         f"np.copyto({name}, {w.array_value(kind)}, casting='unsafe')",
         f"{name}.sort(axis=0)",
+        f"{name}[::-1].sort(axis=0)",
+        f"{name}.fill({w.small()})",
+        f"np.putmask({name}, {name} > {w.float_value()}, {w.small()})",
+        f"{name}.flat[{w.index(first)}] = {w.small()}",
+        f"{name}.T[...] = {w.small()}",
+        f"{name}.reshape(-1)[{w.index(first)}] += 1",
+        f"np.add.at({name}, [{w.index(first)}, {w.index(first)}], {w.small()})",
     ]
     if kind.dtype[0] == "f":
         forms += [
@@ -168,12 +175,18 @@ def _view(w: Module) -> None:
         return
     kind = w.scope.arrays[name]
     made = w.fresh("v")
-    if len(kind.shape) == 2:
-        w.line(f"{made} = {name}[{w.index(kind.shape[0])}]")
-        w.scope.arrays[made] = Array(kind.dtype, kind.shape[1:])
+    first, *rest = kind.shape
+    forms = [(f"{name}[::-1]", kind.shape), (f"{name}[::2]", ((first + 1) // 2, *rest)), (f"{name}[...]", kind.shape)]
+    if rest:
+        forms += [
+            (f"{name}[{w.index(first)}]", tuple(rest)), (f"{name}[:, {w.index(rest[0])}]", (first,)),
+            (f"{name}.T", kind.shape[::-1]), (f"{name}.T", kind.shape[::-1]),
+        ]  # fmt: skip
     else:
-        w.line(f"{made} = {name}[::-1]")
-        w.scope.arrays[made] = kind
+        forms += [(f"{name}[:, None]", (first, 1)), (f"{name}.reshape(1, {first})", (1, first))]
+    text, shape = w.choice(forms)
+    w.line(f"{made} = {text}")
+    w.scope.arrays[made] = Array(kind.dtype, shape)
 
 
 def _append(w: Module) -> None:
@@ -306,6 +319,10 @@ def _for(w: Module) -> None:
         w.scope.ints["c"] = Int(0, 40)
 
 
+NO_ROWS = ("array", "array", "enumerate", "zip", "reversed", "part", "list")
+ROWS = ("rows", "numbered rows", "rows backwards", "rows of a part", "rows beside")
+
+
 def _for_each(w: Module) -> None:
     """Loop over elements or rows."""
     vectors = [n for n, k in w.scope.arrays.items() if len(k.shape) == 1 and k.dtype != "b1"]
@@ -317,26 +334,32 @@ def _for_each(w: Module) -> None:
         return
     e, g, i = w.fresh("e"), w.fresh("e"), w.fresh("i")
     matrix = w.array(None, 2)
-    form = w.choice(("array", "array", "enumerate", "zip", "reversed", "rows", "part", "list"))
-    if form == "rows" and not matrix:
-        form = "array"
+    form = w.choice((*NO_ROWS, *ROWS) if matrix else NO_ROWS)
+    if form in ROWS:
+        size = w.scope.arrays[matrix].shape[0]
+        if size * w.work > 400:
+            return
     head = {
         "array": f"for {e} in {x}:",
         "enumerate": f"for {i}, {e} in enumerate({x}):",
         "zip": f"for {e}, {g} in zip({x}, {y}):",
         "reversed": f"for {i} in reversed(range({size})):",
         "rows": f"for {e} in {matrix}:",
+        "numbered rows": f"for {i}, {e} in enumerate({matrix}):",
+        "rows backwards": f"for {e} in reversed({matrix}):",
+        "rows of a part": f"for {e} in {matrix}[{w.slice(size)}]:",
+        "rows beside": f"for {e}, {g} in zip({matrix}, {x}):",
         "part": f"for {e} in {x}[{w.slice(size)}]:",
         "list": f"for {e} in (0.5, 1.5, -0.5):",
     }[form]
     with w.block(head, size):
-        if form == "rows":
+        if form in ROWS:
             w.scope.arrays[e] = Array(w.scope.arrays[matrix].dtype, w.scope.arrays[matrix].shape[1:])
         elif form != "reversed":
             w.scope.floats.add(e)
-        if form == "zip":
+        if form in ("zip", "rows beside"):
             w.scope.floats.add(g)
-        if form in ("enumerate", "reversed"):
+        if form in ("enumerate", "reversed", "numbered rows"):
             w.scope.ints[i] = Int(0, size - 1)
             w.scope.fixed.add(i)
         w.statements(w.rng.choice((1, 2, 2)))
@@ -378,8 +401,8 @@ STATEMENTS: list[tuple[Maker, float, bool]] = [
     (_write, 5, False),
     (_write_part, 4, False),
     (_assign_array, 2, False),
-    (_new, 0.5, False),
-    (_view, 0.5, False),
+    (_new, 1, False),
+    (_view, 1, False),
     (_append, 1, False),
     (_call, 2, False),
     (_outside, 2, False),

@@ -13,7 +13,7 @@ from weakref import ref
 import numpy as np
 
 from cyxla.numpy.calls.entries import Entry
-from cyxla.numpy.tracing.containers import map_leaves
+from cyxla.numpy.tracing.containers import kind_of
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.trace import current
 
@@ -25,7 +25,20 @@ def run_on_copy(entry: Entry, leaves: Sequence[Any]) -> Any:
     copy = target.copy("K")
     result = entry([copy if k == number else v for k, v in enumerate(leaves)], None)
     np.copyto(target, copy)
-    return map_leaves(lambda v: target if v is copy else v, result)
+    return _replaced(result, copy, target)
+
+
+def _replaced(value: Any, old: Any, new: Any) -> Any:
+    """Return a result with an array in the place of another one; containers without it stay the same objects."""
+    if value is old:
+        return new
+    kind = kind_of(value)
+    if kind is None:
+        return value
+    parts = kind.parts(value)
+    made = [_replaced(part, old, new) for part in parts]
+    is_same = all(one is other for one, other in zip(made, parts, strict=True))
+    return value if is_same else kind.build(kind.key(value), made)
 
 
 class SameArrays:

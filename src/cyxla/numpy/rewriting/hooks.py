@@ -473,7 +473,8 @@ class Hooks:
 def _in_place_of(function: Any, made: Any) -> Any:
     """Return what is passed in the place of a function; results have the function."""
     if made is not function and (outside := outside_values()) is not None:
-        outside.originals[id(made)] = made, function
+        _, original = outside.originals.get(id(function), (None, function))
+        outside.originals[id(made)] = made, original
     return made
 
 

@@ -664,6 +664,21 @@ def main(x):
     return [TOP.value, x]
 print(main(x)[0].__func__ is K.get, main(x)[0].__self__ is TOP.held.__self__)
 """,
+    "global that a branch makes a default": """
+@dataclasses.dataclass
+class D:
+    held: object
+TOP, OTHER = D(1.0), D(2.0)
+@jit
+def main(x, h=TOP):
+    global OTHER
+    if x.sum() > 10:
+        OTHER = h
+for scale in (1.0, 4.0):
+    old = OTHER
+    main(x * scale)
+    print(OTHER is old, OTHER is TOP)
+""",
 }
 
 

@@ -163,7 +163,8 @@ class PythonState:
             return None
         if not isinstance(one, tuple):
             for value in (one, other):
-                if self.has(value) and type(value) not in _COPIED:
+                is_old = self.has(value) or (self._outside is not None and self._outside.is_outside(value))
+                if is_old and type(value) not in _COPIED:
                     return name_of_container(value)
         pairs = zip(kind.parts(one), kind.parts(other), strict=False)
         return next((found for p, q in pairs if (found := self.choice_of(p, q)) is not None), None)

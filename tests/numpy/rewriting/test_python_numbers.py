@@ -218,3 +218,51 @@ def attribute_of_a_helper(v):
 def test_numbers_of_numpy_have_the_attributes_of_arrays(function, value):
     got, want = cyxla.jit(function)(value), function(value)
     assert (got, type(got)) == (want, type(want))
+
+
+def mixed_before_a_loop(x, y, t, k):
+    if y[0] > 0:
+        t += y.sum()
+    for _ in range(20, k, -1):
+        t -= x.mean() / 8
+    return t
+
+
+def mixed_before_a_while_loop(x, y, t, k):
+    if y[0] > t:
+        for _ in range(0, 20, 2):
+            t += y.sum()
+    while k < 5:
+        k += 1
+        t -= x.mean() / 8
+    return t
+
+
+def mixed_in_a_nested_loop(x, y, t, k):
+    if y[0] > 0:
+        t += y.sum()
+    for i in range(k):
+        for j in range(i):
+            t = t * x[j]
+    return t
+
+
+def mixed_and_doubled(x, y, t, k):
+    if y[0] > 0:
+        t += y.sum()
+    for _ in range(k):
+        t = t + y[1]
+    return t * x
+
+
+@pytest.mark.filterwarnings("ignore::cyxla.errors.FallbackWarning")
+@pytest.mark.parametrize("function", [
+    mixed_before_a_loop, mixed_before_a_while_loop, mixed_in_a_nested_loop, mixed_and_doubled,
+])  # fmt: skip
+def test_numbers_of_python_or_numpy_beside_single_precision(function, backend):
+    jitted = cyxla.jit(function, platform=backend, fallback="numpy")
+    x = np.linspace(0.5, 1.5, 6, dtype=np.float32)
+    for y in (-np.ones(3), np.ones(3), -np.ones(3)):
+        got, want = jitted(x, y, 0.5, 3), function(x, y, 0.5, 3)
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+        assert got.dtype == want.dtype

@@ -104,6 +104,8 @@ class Recording:
     ) -> TracedArray:
         op = self.part.parameter(init.aval.static)
         parameter = self._with_flag(like(init, op, init.weak), k, is_unbound)
+        entering = arrays_of(self.entry[k])
+        parameter.is_mixed = j < len(entering) and entering[j].is_mixed
         slot = Slot(init, parameter, k, j, before=before)
         self.slots.append(slot)
         if (k, j) in self.plan.doubtful:

@@ -109,7 +109,8 @@ def _pass_on_mixture(operands: Sequence[Any], results: Sequence[TracedArray]) ->
         return  # whose class the results have
     mixed = [o for o in operands if isinstance(o, TracedArray) and o.is_mixed]
     is_told_by_doubts = require_current().program.exact_classes and all(o.doubt is not None for o in mixed)
-    if not is_told_by_doubts and any(o.dtype.char in _SMALL_FLOATS for o in others):
+    small = [o.dtype for o in others if o.dtype.char in _SMALL_FLOATS]
+    if not is_told_by_doubts and any(np.result_type(kind, o.dtype) != kind for kind in small for o in mixed):
         raise TraceError(
             "a number is of Python or of NumPy by the values, and decides the dtype of a result", where=user_line(),
             hint="convert it: float(x), or np.float64(x)",

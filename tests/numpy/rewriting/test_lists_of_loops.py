@@ -701,3 +701,25 @@ def test_errors_name_the_line_of_an_element():
     with pytest.raises(IndexError) as caught:
         cyxla.jit(f)(V, 20)
     assert str(caught.value).startswith("index 40 is out of bounds for axis 0 with size 40")
+
+
+def appended_a_traced_number_of_times(x, y):
+    count = 0
+    while True:
+        count += 1
+        if count >= 3 or np.all(y < np.dot(x, x)):
+            break
+    made = []
+    for _ in range(1, 2):
+        for _ in range(count):
+            made.append(x.mean())
+    return made
+
+
+def test_loops_that_append_a_traced_number_of_times_are_refused():
+    x, y = np.ones(3), np.full(3, 5.0)
+    with pytest.raises(cyxla.errors.TraceError, match="cannot be used as an index or a size"):
+        cyxla.jit(appended_a_traced_number_of_times, fallback="error")(x, y)
+    with pytest.warns(cyxla.errors.FallbackWarning):
+        found = cyxla.jit(appended_a_traced_number_of_times, fallback="numpy")(x, y)
+    assert found == appended_a_traced_number_of_times(x, y)

@@ -247,6 +247,46 @@ def mixed_in_a_nested_loop(x, y, t, k):
     return t
 
 
+def mixed_by_a_condition_in_a_loop(x, y, t, k):
+    for i in range(40):
+        if y[i % 3] > 0:
+            t = t + y[0]
+    return t - x[1]
+
+
+def mixed_by_a_break(x, y, t, k):
+    for _ in range(40):
+        if y[0] < 0:
+            break
+        t = t + y[0]
+    return t - x[1]
+
+
+def mixed_by_an_inner_loop(x, y, t, k):
+    for _ in x:
+        q = 0
+        while True:
+            if q >= 20 or y[0] < 0:
+                break
+            t = 0.5 * t + y[0]
+            q += 1
+    return t - x[1]
+
+
+def mixed_by_a_count(x, y, t, k):
+    for _ in range(int(y.sum() > 0)):
+        t = t + y[0]
+    return t - x[1]
+
+
+def index_that_becomes_a_float(x, y, t, k):
+    for i in range(3):
+        if y[0] > 5:
+            t += x[k]
+        k = y[i]
+    return t * x
+
+
 def mixed_and_doubled(x, y, t, k):
     if y[0] > 0:
         t += y.sum()
@@ -258,6 +298,8 @@ def mixed_and_doubled(x, y, t, k):
 @pytest.mark.filterwarnings("ignore::cyxla.errors.FallbackWarning")
 @pytest.mark.parametrize("function", [
     mixed_before_a_loop, mixed_before_a_while_loop, mixed_in_a_nested_loop, mixed_and_doubled,
+    mixed_by_a_condition_in_a_loop, mixed_by_a_break, mixed_by_an_inner_loop, mixed_by_a_count,
+    index_that_becomes_a_float,
 ])  # fmt: skip
 def test_numbers_of_python_or_numpy_beside_single_precision(function, backend):
     jitted = cyxla.jit(function, platform=backend, fallback="numpy")

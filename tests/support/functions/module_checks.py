@@ -74,13 +74,13 @@ def outcome(function: Any, args: tuple[Any, ...]) -> Any:
 def check(text: str, platform: str, calls: tuple[int, ...] = (0, 0, 1)) -> str:
     """Compare calls of a module's function with those of the compiled one; return the errors of NumPy's, if any.
 
-    Where the plain function may not run, loops make NumPy's numbers of Python's: types are those of a function for
-    which it may.
+    Where the plain function may not run, loops make NumPy's numbers of Python's, and an error of tracing hides one that
+    precedes it: types and errors are those of a function for which it may.
     """
     try:
         return _check_with(text, platform, calls, "error")
     except DifferentError as error:
-        if not str(error).startswith("type: "):
+        if not str(error).startswith(("type: ", "errors: ")):
             raise
         return _check_with(text, platform, calls, "numpy")
 
@@ -145,7 +145,8 @@ def compare_errors(got: Any, want: Any, where: str) -> None:
     both = isinstance(got, Exception) and isinstance(want, Exception)
     families = [f for f in FAMILIES if isinstance(want, f)] or [type(want)]
     if not both or not any(isinstance(got, f) for f in families):
-        raise DifferentError(f"{where}\nplain: {want!r}\njitted: {got!r}") from (
+        told = "errors: " if both else ""
+        raise DifferentError(f"{told}{where}\nplain: {want!r}\njitted: {got!r}") from (
             got if isinstance(got, Exception) else None
         )
 

@@ -46,9 +46,10 @@ class Nudge:
         with np.errstate(all="ignore"):
             values = np.asarray(value)
             whole = values * 2.0 ** EXACT[kind]
+            is_exact = (whole == np.rint(whole)) & (np.abs(whole) < 2.0 ** np.finfo(kind).nmant)
             units = self._rng.integers(-2, 3, values.shape)
             changed = values * (1 + units * np.finfo(kind).eps)
-            changed = np.where(whole == np.rint(whole), values, changed).astype(kind)
+            changed = np.where(is_exact, values, changed).astype(kind)
         return changed if isinstance(value, np.ndarray) else type(value)(changed)
 
     def fill(self, array: Any) -> Any:

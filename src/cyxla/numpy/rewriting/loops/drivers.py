@@ -210,9 +210,8 @@ class Loop(ABC):
             self._snapshot.restore()
 
     def _decide(self, decision: Exception) -> None:
-        recording = self.recording
-        assert recording is not None
-        self._retry(recording)
+        if self.recording is not None:  # the pass has not been given up already
+            self._retry(self.recording)
         self._appends = Appends()  # their number changes
         if isinstance(decision, Repeat):
             self.plan.period = decision.period

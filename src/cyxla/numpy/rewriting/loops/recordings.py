@@ -19,7 +19,7 @@ from cyxla.numpy.rewriting.parts.sharing import possible_roots
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound, unbound_flag
 from cyxla.numpy.tracing.arrays.traced_array import Doubt, TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.trace import require_current, resumed
-from cyxla.numpy.tracing.user_program.doubts import leave
+from cyxla.numpy.tracing.user_program.doubts import leave, mixes_classes
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp
 
@@ -105,7 +105,7 @@ class Recording:
         op = self.part.parameter(init.aval.static)
         parameter = self._with_flag(like(init, op, init.weak), k, is_unbound)
         entering = arrays_of(self.entry[k])
-        parameter.is_mixed = j < len(entering) and entering[j].is_mixed
+        parameter.is_mixed = j < len(entering) and mixes_classes(entering[j], parameter)
         slot = Slot(init, parameter, k, j, before=before)
         self.slots.append(slot)
         if (k, j) in self.plan.doubtful:
@@ -303,6 +303,7 @@ class Recording:
                 if array is None:
                     array = self._with_flag(like(slot.parameter, op, weak_class(slot.kind)), k, flags.get(k))
                     array.doubt = doubts.get(id(slot))
+                    array.is_mixed = slot.is_mixed or (self.plan.may_skip and slot.parameter.is_mixed)
                 by_variable.setdefault(k, []).append(array)
         for k, parts in by_variable.items():
             values[k] = self._builders[k].build(parts)

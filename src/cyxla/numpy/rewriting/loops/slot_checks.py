@@ -56,6 +56,7 @@ class SlotChecks:
         Peel, Unsuitable
             The part changes its type.
         """
+        slot.is_mixed = array.is_mixed
         self._check_identity(slot, array)
         before = self._plan.knowledge()
         self._check_kind(slot, array)

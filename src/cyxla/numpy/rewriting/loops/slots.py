@@ -38,6 +38,8 @@ class Slot:
         Whether an iteration leaves the same array in its place, which it may write.
     doubt : Slot, optional
         Part that tells whether a number has another class than the parameter; its own leaf is -3.
+    is_mixed : bool
+        Whether it is a number of Python or of NumPy by the values after an iteration.
     """
 
     init: TracedArray
@@ -48,6 +50,7 @@ class Slot:
     before: TracedArray | None = None
     is_kept: bool = False
     doubt: Slot | None = None
+    is_mixed: bool = False
 
     @property
     def kind(self) -> Kind:

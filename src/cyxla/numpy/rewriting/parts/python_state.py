@@ -86,7 +86,7 @@ class PythonState:
 
     def _add_known(self, value: Any) -> None:
         if isinstance(value, KnownArray) and value.known is not None:
-            self._arrays.extend((a, a.known) for a in (value, *value.known_views))
+            self._arrays.extend((a, a.known) for a in value.known_relatives)
 
     def _add(self, value: Any) -> None:
         pending = [value]

@@ -137,6 +137,14 @@ class KnownArray(TracedArray):
         views = [v for child in self._children if (v := child()) is not None and v.known is not None]
         return [*views, *[w for v in views for w in v.known_views]]
 
+    @property
+    def known_relatives(self) -> list[KnownArray]:
+        """This array and the others that share its memory and whose values are known."""
+        root = self
+        while isinstance(root.base, KnownArray) and root.base.known is not None:
+            root = root.base
+        return [root, *root.known_views]
+
     def resume_values(self, values: Values) -> None:
         """Become known again with the values from before, when what was traced since is given up."""
         self._values = values

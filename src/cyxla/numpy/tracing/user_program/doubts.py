@@ -18,6 +18,7 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
 _SMALL_FLOATS = ("e", "f", "F")
+_PYTHON_NUMBERS = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}
 
 
 def refuse_float(value: TracedArray, role: str) -> None:
@@ -32,7 +33,8 @@ def refuse_float(value: TracedArray, role: str) -> None:
     role : str
         Use of the number, with which the message begins.
     """
-    if value.weak is float or (value.doubt is not None and value.dtype.kind == "f"):
+    may_be_int = value.dtype.kind == "f" and (value.doubt is not None or value.is_mixed)
+    if value.weak is float or may_be_int:
         raise TraceError(f"{role} is a float, or by the values an int", where=user_line())
 
 
@@ -101,22 +103,32 @@ def pass_on(operands: Sequence[Any], results: Sequence[TracedArray]) -> None:
 
 
 def _pass_on_mixture(operands: Sequence[Any], results: Sequence[TracedArray]) -> None:
-    """Pass on that an operand is of one class or another; refuse it beside smaller floats, whose dtype changes."""
-    others = [
-        o for o in operands if hasattr(o, "dtype") and not (isinstance(o, TracedArray) and (o.is_mixed or o.weak))
-    ]
-    if any(o.dtype.kind in "fc" and o.dtype.char not in _SMALL_FLOATS for o in others):
-        return  # whose class the results have
+    """Pass on that an operand is of Python or of NumPy; refuse it beside numbers and arrays whose dtype it may change."""
     mixed = [o for o in operands if isinstance(o, TracedArray) and o.is_mixed]
+    others = [
+        o.dtype for o in operands if hasattr(o, "dtype") and not (isinstance(o, TracedArray) and (o.is_mixed or o.weak))
+    ]
     is_told_by_doubts = require_current().program.exact_classes and all(o.doubt is not None for o in mixed)
-    small = [o.dtype for o in others if o.dtype.char in _SMALL_FLOATS]
-    if not is_told_by_doubts and any(np.result_type(kind, o.dtype) != kind for kind in small for o in mixed):
+    if not is_told_by_doubts and any(_may_change(kind, o) for kind in others for o in mixed):
         raise TraceError(
             "a number is of Python or of NumPy by the values, and decides the dtype of a result", where=user_line(),
             hint="convert it: float(x), or np.float64(x)",
         )  # fmt: skip
     for result in results:
-        result.is_mixed = not result.ndim
+        result.is_mixed = not result.ndim and not others
+
+
+def _may_change(kind: np.dtype[Any], number: TracedArray) -> bool:
+    """Return True if the dtype of a result beside another operand depends on whether a number is Python's."""
+    python = _PYTHON_NUMBERS.get(number.dtype.kind)
+    return python is not None and np.result_type(kind, python) != np.result_type(kind, number.dtype)
+
+
+def mixes_classes(one: TracedArray, other: TracedArray) -> bool:
+    """Return True for two values of a number of which one is Python's, or may be, and the other NumPy's."""
+    if one.ndim or other.ndim:
+        return False
+    return one.is_mixed or ((one.weak is not None) != (other.weak is not None))
 
 
 def leave(trace: Trace, doubt: Doubt) -> None:

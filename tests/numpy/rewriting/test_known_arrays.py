@@ -123,7 +123,8 @@ def exchanged_tables(y, k):
 
 @pytest.mark.filterwarnings("ignore::cyxla.errors.LongTraceWarning")
 @pytest.mark.parametrize("function", [
-    exchanged_views, exchanged_views_in_nested_loops, exchanged_tables, rows, rows_added_to, rows_of_two, numbered_rows, rows_backwards, rows_of_a_view, matrices,
+    exchanged_views, exchanged_views_in_nested_loops, exchanged_tables,
+    rows, rows_added_to, rows_of_two, numbered_rows, rows_backwards, rows_of_a_view, matrices,
     rows_read_by_another_name, rows_under_a_condition, elements,
 ])  # fmt: skip
 def test_rows_and_views_of_known_arrays(function, backend):

@@ -139,7 +139,7 @@ class KnownArray(TracedArray):
 
     @property
     def known_relatives(self) -> list[KnownArray]:
-        """This array and the others that share its memory and whose values are known."""
+        """The array and the others that share its memory and whose values are known."""
         root = self
         while isinstance(root.base, KnownArray) and root.base.known is not None:
             root = root.base

@@ -103,7 +103,7 @@ def pass_on(operands: Sequence[Any], results: Sequence[TracedArray]) -> None:
 
 
 def _pass_on_mixture(operands: Sequence[Any], results: Sequence[TracedArray]) -> None:
-    """Pass on that an operand is of Python or of NumPy; refuse it beside numbers and arrays whose dtype it may change."""
+    """Pass on that an operand is of Python or of NumPy; refuse it where the dtype of the result depends on that."""
     mixed = [o for o in operands if isinstance(o, TracedArray) and o.is_mixed]
     others = [
         o.dtype for o in operands if hasattr(o, "dtype") and not (isinstance(o, TracedArray) and (o.is_mixed or o.weak))

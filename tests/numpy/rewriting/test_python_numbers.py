@@ -87,6 +87,14 @@ def test_indices_of_known_range_are_not_checked():
     assert not f.trace(np.ones(10)).fails
 
 
+def test_integers_of_constants_of_rank_1_have_ranges(backend):
+    def f(x, a):
+        b = 0.5 * np.zeros((1,)) + 0.25 * np.abs(x)
+        return int(b[a.shape[0] % 1]) + 1
+
+    assert cyxla.jit(f, platform=backend)(np.array([13.0]), np.ones(3)) == 4
+
+
 def test_numpys_numbers_wrap_as_in_numpy():
     f = cyxla.jit(lambda a: a * a, platform="interpreter")
     with np.errstate(over="ignore"):

@@ -368,8 +368,13 @@ def _linear_convert(ins: Instruction, operand_range: Callable[[int], Linear]) ->
     return operand_range(0) if is_integer and _limits(target) == _union(_limits(target), _limits(source)) else None
 
 
+def _linear_constant(ins: Instruction, operand_range: Callable[[int], Linear]) -> Linear | None:
+    is_integer = ins.shape.size == 1 and ins.shape.dtype.kind in _INTEGER_KINDS
+    return ({}, int(np.asarray(ins.attrs["literal"].array).item())) if is_integer else None
+
+
 _LINEAR: Mapping[str, Callable[[Instruction, Callable[[int], Linear]], Linear | None]] = {
-    "constant": lambda ins, operand_range: ({}, int(np.asarray(ins.attrs["literal"].array))),
+    "constant": _linear_constant,
     "add": lambda ins, operand_range: _add_scaled(operand_range(0), operand_range(1), 1),
     "subtract": lambda ins, operand_range: _add_scaled(operand_range(0), operand_range(1)),
     "negate": lambda ins, operand_range: _add_scaled(({}, 0), operand_range(0)),

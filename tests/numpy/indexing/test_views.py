@@ -234,3 +234,17 @@ def test_views_as_the_class_of_arrays(view):
     got = jit(view, fallback="error", platform="interpreter")(x)
     assert got.dtype == view(x).dtype
     np.testing.assert_array_equal(got, view(x))
+
+
+@pytest.mark.parametrize("row, column", [(1, 2), (2, 1), (3, 0)])
+def test_vectors_that_overlap_are_read_before_they_are_written(row, column, backend):
+    def f(a):
+        a[row] = a[:, column]
+        a[:, row] = a[column]
+
+    a = np.arange(16.0).reshape(4, 4)
+    expected = a.copy()
+    expected[row] = expected[:, column].copy()
+    expected[:, row] = expected[column].copy()
+    jit(f, platform=backend)(a)
+    np.testing.assert_array_equal(a, expected)

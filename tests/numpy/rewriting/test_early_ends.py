@@ -147,6 +147,36 @@ def condition_that_counts_down(x):
     return n
 
 
+def condition_that_fails_after_a_break(x):
+    i = 0
+    while x[i] < 9:
+        i += 1
+        if i >= len(x):
+            break
+    return i
+
+
+def condition_that_fails_after_a_return(x):
+    i = 0
+    for _ in range(len(x)):
+        while not x[i] > 9:
+            i = (3 * i + 9) % 17
+            if i:
+                return i
+    return -1
+
+
+def condition_that_divides_by_zero_after_a_break(x):
+    n = float(x[0])
+    while 1.0 / n < 9:
+        n -= float(x[0])
+        if n == 0:
+            break
+    else:
+        n = 5.0
+    return n
+
+
 def return_without_a_value(x):
     seen = []
 
@@ -207,6 +237,9 @@ COMPILED = [
     condition_that_binds_an_element,
     condition_that_binds_an_array,
     condition_that_counts_down,
+    condition_that_divides_by_zero_after_a_break,
+    condition_that_fails_after_a_break,
+    condition_that_fails_after_a_return,
 ]
 
 

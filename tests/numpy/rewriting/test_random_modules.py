@@ -39,6 +39,8 @@ def main(x, y, t, k):
         ("return np.empty_like(x)", True),
         ("z = np.empty_like(x); z[...] = x; return z", False),
         ("x[1:] = np.sin(x[:-1]) * x.mean()", False),
+        ("a = np.arange(16.0).reshape(4, 4); a[1] = a[:, 2]; return a", True),  # NumPy reads what it has written
+        ("a = np.arange(16.0).reshape(4, 4); a[1] = a[:, 1]; x[1:] = x[:-1]; return a", False),
         ("raise ValueError('always')", False),
     ],
 )

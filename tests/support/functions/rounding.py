@@ -1,6 +1,8 @@
-"""Programs whose results turn on rounding, or on elements that nothing has set.
+"""Programs whose results turn on rounding, on elements that nothing has set, or on the order of a copy.
 
-Their plain functions are run with the last bits of sums and functions changed, and with other values in `numpy.empty`.
+Their plain functions are run with the last bits of sums and functions changed, with other values in `numpy.empty`, and
+with assigned arrays copied: NumPy 2.4 assigns vectors of different strides that overlap element by element, so that
+``a[1] = a[:, 2]`` may read an element that it has written.
 """
 
 from __future__ import annotations
@@ -58,7 +60,20 @@ class Nudge:
         return array
 
 
+    def copied(self, target: Any, value: Any) -> Any:
+        """Return a copy of an array that is assigned to a part of an array."""
+        return value.copy() if isinstance(target, np.ndarray) and isinstance(value, np.ndarray) else value
+
+
 class _Nudged(ast.NodeTransformer):
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        self.generic_visit(node)
+        target = node.targets[0]
+        if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+            array = ast.Name(target.value.id, ast.Load())
+            node.value = ast.Call(_method("copied"), [array, node.value], [])
+        return node
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         function = node.func
@@ -69,7 +84,7 @@ class _Nudged(ast.NodeTransformer):
             function.value = _through(function.value) if is_method else function.value
             node.args = [_through(arg) for arg in node.args]
         if function.attr in EMPTY:
-            return ast.Call(ast.Attribute(ast.Name(_NUDGE, ast.Load()), "fill", ast.Load()), [node], [])
+            return ast.Call(_method("fill"), [node], [])
         return _through(node) if function.attr in FUNCTIONS else node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
@@ -81,3 +96,7 @@ class _Nudged(ast.NodeTransformer):
 
 def _through(node: ast.expr) -> ast.Call:
     return ast.Call(ast.Name(_NUDGE, ast.Load()), [node], [])
+
+
+def _method(name: str) -> ast.Attribute:
+    return ast.Attribute(ast.Name(_NUDGE, ast.Load()), name, ast.Load())

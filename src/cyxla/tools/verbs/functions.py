@@ -154,6 +154,8 @@ floats under a condition, comes back as 0.0 |
 | views | share memory with arguments | results are contiguous arrays of their own, unless they are arguments, or one \
 array twice; so are arrays, returned or bound outside, of which a condition decides whether they \
 are new; `order=` counts, and results are read-only where NumPy's are |
+| `a[1] = a[:, 2]`, vectors of different strides that overlap | may read elements that it has just \
+written (as of NumPy 2.4) | reads all elements first, as NumPy's documentation says |
 | memory order | that of the operands | the same, but row-major for integer array indexing, loops and branches |
 | `x[i]` of a 0-d array `i` | is a copy | shares memory, as with an int |
 | random numbers | of the generator's stream | of another stream, for a `Generator` that is an argument |

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from cyxla.numpy.control.lower_while import emit_while
+from cyxla.numpy.control.lower_while import emit_while, index_constant
 from cyxla.numpy.rewriting.loops.recordings import Recording
 from cyxla.numpy.tracing.arrays.traced_array import as_traced, value_of
 from cyxla.numpy.tracing.bodies import Body, body_results, inline, record_body, replay
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.promotion import dtype_of
-from cyxla.numpy.tracing.trace import resumed
+from cyxla.numpy.tracing.trace import require_current, resumed
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
@@ -54,6 +54,7 @@ def emit_loop(
         goes = body_results(going_on, replay(going_on, state, effects=False))[0]
         for flag in set_flags:
             goes = xla.and_(goes, xla.not_(flag))
+            _ignore_failures_after(flag)  # the condition is not evaluated after a `break`
         return [goes]
 
     def step(*values: XlaOp) -> list[XlaOp]:
@@ -66,3 +67,9 @@ def emit_loop(
         record_body("condition", shapes, test), record_body("body", shapes, step), constants, [*inits, *before]
     )  # fmt: skip
     return recording.after(results[1:state_count], results[state_count:], results[0])
+
+
+def _ignore_failures_after(flag: XlaOp) -> None:
+    """Make the failures of the current trace successes if a flag is set."""
+    trace = require_current()
+    trace.failures[:] = [(xla.select(flag, index_constant(0), code), number) for code, number in trace.failures]

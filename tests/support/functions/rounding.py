@@ -59,7 +59,6 @@ class Nudge:
         array[...] = self._rng.integers(-100, 100, array.shape)
         return array
 
-
     def copied(self, target: Any, value: Any) -> Any:
         """Return a copy of an array that is assigned to a part of an array."""
         return value.copy() if isinstance(target, np.ndarray) and isinstance(value, np.ndarray) else value

@@ -177,6 +177,21 @@ def condition_that_divides_by_zero_after_a_break(x):
     return n
 
 
+def text_of_a_loop(x):
+    for i in range(1000):
+        x[i % 6] += 1
+        kind = "counted"
+    return [kind, x]
+
+
+def text_with_a_number(x):
+    while x[0] < 9:
+        x += 1
+        if x[1] > 4:
+            return "found", x[1]
+    return "found", x[2]
+
+
 def return_without_a_value(x):
     seen = []
 
@@ -237,6 +252,8 @@ COMPILED = [
     condition_that_binds_an_element,
     condition_that_binds_an_array,
     condition_that_counts_down,
+    text_of_a_loop,
+    text_with_a_number,
     condition_that_divides_by_zero_after_a_break,
     condition_that_fails_after_a_break,
     condition_that_fails_after_a_return,
@@ -315,6 +332,52 @@ def condition_that_writes(x):
     return x
 
 
+def index_or_none(x):
+    i = 0
+    while x[i] != 2.5:
+        i += 1
+        if i >= len(x):
+            return None
+    return i
+
+
+def indices_or_nothing(x):
+    i = 0
+    while x[i] != 2.5:
+        i += 1
+        if i >= len(x):
+            return None
+    return i, 5
+
+
+def index_or_text(x):
+    while x[0] < 9:
+        x += 1
+        if x[0] > 4 and x[1] > 6:
+            return "none"
+    return x[0]
+
+
+def none_or_an_index(x):
+    i = 0
+    while x[i] != 2.5:
+        i += 1
+        if i >= len(x):
+            found = None
+            break
+    else:
+        found = i
+    return found
+
+
+def text_of_some_iterations(x):
+    kind = "none"
+    while x[0] < 4:
+        x += 1
+        kind = "some"
+    return [kind]
+
+
 def selection_by_recursion(x):
     def select(a, k):
         pivot = a[len(a) // 2]
@@ -339,6 +402,11 @@ PLAIN = [
     (next_in_a_branch, AN_ITERATOR),
     (any_of_an_iterator, AN_ITERATOR),
     (condition_that_writes, "its condition writes to an array"),
+    (index_or_none, "leaves the result as int[] or as NoneType"),
+    (indices_or_nothing, "leaves the result as tuple or as NoneType"),
+    (index_or_text, "leaves the result as float64[] or as str"),
+    (none_or_an_index, "found is NoneType after it, or what it was before it"),
+    (text_of_some_iterations, "kind changes its kind"),
     (selection_by_recursion, "recurses without end"),
 ]
 ARRAYS = [np.array([0.5, 1.5, 2.5, 0.25, 3.5, 1.0]), np.array([4.0, 3.0, 2.0, 1.0, 0.0, -1.0]), np.ones(6)]

@@ -9,7 +9,15 @@ import numpy as np
 
 from cyxla.numpy.rewriting.loops.array_names import ArrayNames
 from cyxla.numpy.rewriting.loops.initial_state import initial_values, note_unbound, unchecked_value
-from cyxla.numpy.rewriting.loops.plans import Learned, Plan, Repeat, Variables, is_shared_array, peel_or_fail
+from cyxla.numpy.rewriting.loops.plans import (
+    Learned,
+    Plan,
+    Repeat,
+    Unsuitable,
+    Variables,
+    is_shared_array,
+    peel_or_fail,
+)
 from cyxla.numpy.rewriting.loops.slot_checks import SlotChecks
 from cyxla.numpy.rewriting.loops.slots import DOUBT, FLAG, Slot, arrays_of, weak_class
 from cyxla.numpy.rewriting.loops.state_containers import StateContainers
@@ -217,6 +225,9 @@ class Recording:
         self.plan.learned[k] = Learned(leaves, tuple([a.kind for a in leaves.arrays]))
         note_unbound(self.variables, self.plan, k, value)
         if self.plan.may_skip and k in self.variables.kept and self.variables.is_local(k):
+            if not leaves.arrays:
+                name = self.variables.names[k]
+                raise Unsuitable(f"{name} is {type(value).__name__} after it, or what it was before it")
             self.plan.maybe_unbound.add(k)
 
     def _changed(self, k: int, value: Any) -> None:
@@ -285,7 +296,7 @@ class Recording:
             s64[], the number of iterations, if there may be none.
         """
         values = list(self.entry)
-        by_variable: dict[int, list[TracedArray]] = {}
+        by_variable: dict[int, list[TracedArray]] = {k: [] for k in self._builders}
         arrays = iter(self.plan.written)
         flags = {s.variable: op for s, op in zip(self.slots, results, strict=True) if s.is_flag}
         by_slot = {id(s): op for s, op in zip(self.slots, results, strict=True)}
@@ -304,7 +315,7 @@ class Recording:
                     array = self._with_flag(like(slot.parameter, op, weak_class(slot.kind)), k, flags.get(k))
                     array.doubt = doubts.get(id(slot))
                     array.is_mixed = slot.is_mixed or (self.plan.may_skip and slot.parameter.is_mixed)
-                by_variable.setdefault(k, []).append(array)
+                by_variable[k].append(array)
         for k, parts in by_variable.items():
             values[k] = self._builders[k].build(parts)
             if k not in flags:

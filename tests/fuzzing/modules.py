@@ -6,9 +6,11 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 from support.functions.holder_checks import COMPILED, check_holders
 from support.functions.module_checks import DifferentError, check, turns_on_rounding
 from support.functions.random_holders import random_holders
+from support.functions.random_locals import random_locals
 from support.functions.random_modules import random_module
 
 from fuzzing.kind import DifferenceError, Kind, Stage
@@ -60,6 +62,7 @@ class Holders(Functions):
     name, suffix = "holders", ".py"
     stages = ("interpreter", "compiled", "cpu")  # the second one counts modules without a fallback
     deep = 0.02
+    classes: tuple[type, ...] = (int, float)  # that loops and branches may give Python's numbers
 
     def is_rounding(self, text: str) -> bool:
         return False
@@ -68,5 +71,16 @@ class Holders(Functions):
         return random_holders(rng.randrange(1 << 40)).encode()
 
     def check(self, text: str, platform: str, stage: Stage) -> None:
-        if check_holders(text, platform) == COMPILED and platform == "interpreter":
+        if check_holders(text, platform, self.classes) == COMPILED and platform == "interpreter":
             stage("compiled")
+
+
+class Locals(Holders):
+    """Modules whose function `main` keeps values of any kind in local variables."""
+
+    name = "locals"
+    deep = 0.05
+    classes = (int, float, np.generic)
+
+    def make(self, rng: random.Random) -> bytes:
+        return random_locals(rng.randrange(1 << 40)).encode()

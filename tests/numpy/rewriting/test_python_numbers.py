@@ -1,11 +1,14 @@
 """Arithmetic of Python numbers in compiled functions: exact, or the errors of Python."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cyxla
+from cyxla.errors import FallbackWarning, TraceError
 
 SAME = {
     "add": (lambda a, b: a + b, 3, 4), "float": (lambda a, b: a * b, 3, 0.5), "compare": (lambda a, b: a < b, 3, 4),
@@ -316,3 +319,38 @@ def test_numbers_of_python_or_numpy_beside_single_precision(function, backend):
         got, want = jitted(x, y, 0.5, 3), function(x, y, 0.5, 3)
         np.testing.assert_allclose(got, want, rtol=1e-6)
         assert got.dtype == want.dtype
+
+
+def complex_in_a_branch(x, y, t):
+    if y[0] > 0:
+        t = x[1]
+    t += y.max() * 0.125
+    return t, t * y
+
+
+@pytest.mark.parametrize("first", [1.0, -1.0])
+def test_numbers_that_are_complex_by_the_values(first, backend):
+    x, y = np.array([1.0, 2.0 + 1.0j]), np.array([first, 0.5])
+    want = complex_in_a_branch(x, y, 0.25)
+    run = cyxla.jit(complex_in_a_branch, platform=backend, fallback="numpy")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FallbackWarning)
+        for _ in range(2):
+            for g, w in zip(run(x, y, 0.25), want, strict=True):
+                assert type(g) is type(w)
+                assert g.dtype == w.dtype
+                np.testing.assert_array_equal(g, w)
+
+
+@pytest.mark.parametrize("name", [int, float])
+def test_complex_numbers_of_numpy_that_become_real(name):
+    def f(x, y):
+        return name(x.max()) * y
+
+    x, y = np.array([1.0, 2.0 + 1.0j]), np.ones(2)
+    with pytest.raises(TraceError, match="discards the imaginary part"):
+        cyxla.jit(f, fallback="error")(x, y)
+    with pytest.raises(TypeError, match="argument must be a string"):
+        cyxla.jit(lambda x: name(np.array(x.sum())), fallback="error")(x)
+    with pytest.raises(TypeError, match="argument must be a string"):
+        cyxla.jit(lambda z: name(z), fallback="error")(2.0 + 1.0j)

@@ -52,7 +52,7 @@ class Worlds:
 
     def __init__(self, ours: ModuleType, theirs: ModuleType, is_single: bool) -> None:
         self.ours, self.theirs = ours, theirs
-        self.is_lenient = False  # to numbers that change their class in loops and branches
+        self.classes: tuple[type, ...] = ()  # that loops and branches may give Python's numbers
         self._numbers: tuple[dict[int, int], dict[int, int]] = ({}, {})  # objects in the order in which they are found
         self._kept: list[Any] = []  # so that no other object takes an address
         self._seen: set[int] = set()
@@ -135,7 +135,7 @@ class Worlds:
                 raise DifferentError(f"{where}\nplain: {want!r}\njitted: {got!r}")
             return
         if type(got) is not type(want) and not (
-            self.is_lenient and type(want) in (bool, int, float) and type(got) in (int, float)
+            type(want) in (bool, int, float) and issubclass(type(got), self.classes) and type(got) is not bool
         ):
             raise DifferentError(f"type: {where}\nplain: {type(want)} {want!r}\njitted: {type(got)} {got!r}")
         compare_arrays(got, want, where, self._tolerances)
@@ -200,8 +200,17 @@ def _compare_texts(got: str, want: str, where: str) -> None:
         raise DifferentError(f"{where}, printed\nplain: {want!r}\njitted: {got!r}")
 
 
-def check_holders(text: str, platform: str) -> str:
+def check_holders(text: str, platform: str, classes: tuple[type, ...] = (int, float)) -> str:
     """Compare the calls of a module; return `COMPILED`, `FALLBACK`, or `COPIED` if it was left early.
+
+    Parameters
+    ----------
+    text : str
+        Source of the module.
+    platform : str
+        Backend.
+    classes : tuple of type
+        Classes that Python's numbers may get in loops and branches.
 
     Raises
     ------
@@ -211,17 +220,17 @@ def check_holders(text: str, platform: str) -> str:
     with tempfile.TemporaryDirectory(prefix="cyxla-holders-") as folder:
         ours, theirs = loaded(text, folder), loaded(text, folder)
         try:
-            return _check(ours, theirs, platform, text)
+            return _check(ours, theirs, platform, text, classes)
         finally:
             for module in (ours, theirs):
                 del sys.modules[module.__name__]
 
 
-def _check(ours: ModuleType, theirs: ModuleType, platform: str, text: str) -> str:
+def _check(ours: ModuleType, theirs: ModuleType, platform: str, text: str, classes: tuple[type, ...]) -> str:
     run, ended = cyxla.jit(ours.main, platform=platform, fallback="numpy"), COMPILED
     worlds = Worlds(ours, theirs, "f4" in text)
     body = text[text.index("def main") :].split("\n\n\n")[0]
-    worlds.is_lenient = any(f"    {word} " in body for word in ("if", "for", "while"))
+    worlds.classes = classes if any(f"    {word} " in body for word in ("if", "for", "while")) else ()
     worlds.compare(None, None, (), (), "before")
     for call in range(len(theirs.CALLS)):
         where = f"call {call}"

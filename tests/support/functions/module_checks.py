@@ -24,7 +24,7 @@ REFUSALS = (TraceError, UnimplementedError, DTypeError)
 BY_VALUES = ("a number is of another class", "a Python integer exceeds 64 bits", "a float beyond 64 bits, or NaN")
 STATE = ("TABLE", "COUNT", "LEVEL", "LOG", "KNOWN", "BOX")
 FAMILIES = (OverflowError, ZeroDivisionError, TypeError, IndexError, ValueError, NameError, AttributeError)
-EPSILON = {"f": 1e-4, "d": 1e-9}
+EPSILON = {"f": 1e-4, "d": 1e-9, "F": 1e-4, "D": 1e-9}
 _NUMBERS = itertools.count()
 
 
@@ -57,7 +57,8 @@ def arguments(module: ModuleType, call: int) -> tuple[Any, ...]:
     made = []
     for _, dtype, shape in spec:
         whole = rng.integers(-8, 9, shape)
-        made.append(whole.astype(dtype) if dtype == "i8" else (whole / 4).astype(dtype))
+        number = {"i": whole, "u": np.abs(whole), "f": whole / 4, "c": whole * (0.25 + 0.5j)}[dtype[0]]
+        made.append(number.astype(dtype))
     return (*made, float(rng.integers(-8, 9)) / 4, seed % 4)
 
 
@@ -117,7 +118,8 @@ def _pair(text: str, other: str) -> Iterator[tuple[ModuleType, ModuleType]]:
 
 
 def _compare_calls(run: Any, ours: ModuleType, theirs: ModuleType, calls: tuple[int, ...]) -> str:
-    is_single = any(dtype == "f4" for _, dtype, _ in theirs.ARGUMENTS[0])  # f8 values may come from f4 functions
+    dtypes = {dtype for _, dtype, _ in theirs.ARGUMENTS[0]}
+    is_single = not dtypes.isdisjoint(("f4", "c8"))  # values of f8 may come from functions of f4
     epsilon = dict.fromkeys(EPSILON, EPSILON["f"]) if is_single else EPSILON
     for number, call in enumerate(calls):
         given, copies = arguments(theirs, call), arguments(theirs, call)

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 SIZES = (1, 2, 3, 4, 5, 6, 9, 20, 40)
 DTYPES = ("f8",) * 7 + ("f4", "i8", "i8")
+#: Dtypes of arguments in place of these, which statements are written for.
+OTHER_DTYPES = {"f8": ("c16",), "f4": ("c8",), "i8": ("i4", "i2", "u1", "u8")}
 STATE = """\
 class Box:
     pass
@@ -122,7 +124,10 @@ class Module:
         self.statements(self.rng.choice((2, 3, 4, 5)))
         self._return_list()
         text = self._body() + f"    return {self.returned}\n"
-        spec = [(a, given[a].dtype, given[a].shape) for a in "xya"]
+        dtypes = {a: given[a].dtype for a in "xya"}
+        if self.chance(0.15):
+            dtypes["x"] = dtypes["a"] = self.choice(OTHER_DTYPES[self.dtype])
+        spec = [(a, dtypes[a], given[a].shape) for a in "xya"]
         return f"ARGUMENTS = {spec}, {self.rng.randrange(10**6)}\n\n\ndef main(x, y, a, t, k):\n" + text
 
     def _return_list(self) -> None:

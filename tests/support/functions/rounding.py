@@ -43,6 +43,8 @@ class Nudge:
 
     def __call__(self, value: Any) -> Any:
         kind = getattr(getattr(value, "dtype", None), "char", "d" if isinstance(value, float) else "")
+        if kind in ("F", "D"):
+            return self(value.real) + 1j * self(value.imag)
         if kind not in EXACT:
             return value
         with np.errstate(all="ignore"):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from cyxla.errors import TraceError
 from cyxla.numpy.array_methods.python_numbers import kind_of, without_bool
 from cyxla.numpy.rewriting.loops.iterables import (
     TracedRange,
@@ -34,6 +35,7 @@ from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray, as_tr
 from cyxla.numpy.tracing.containers import complete_lists
 from cyxla.numpy.tracing.function_calls import call_function
 from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.numpy.tracing.user_program.classes import is_number
 from cyxla.xla.hlo.builder import functions as xla
@@ -63,6 +65,7 @@ def _int(*args: Any, **kwargs: Any) -> Any:
     if len(args) != 1 or kwargs or not _is_number(args[0]):
         return int(*args, **kwargs)
     if args[0].dtype.kind == "c":
+        _refuse_scalar(args[0], "int")
         raise TypeError("int() argument must be a string, a bytes-like object or a real number, not 'complex'")
     _fail_unless_finite(args[0])
     return python_number(args[0], int)
@@ -85,8 +88,18 @@ def _float(*args: Any) -> Any:
     if len(args) != 1 or not _is_number(args[0]):
         return float(*args)
     if args[0].dtype.kind == "c":
+        _refuse_scalar(args[0], "float")
         raise TypeError("float() argument must be a string or a real number, not 'complex'")
     return python_number(args[0], float)
+
+
+def _refuse_scalar(value: TracedArray, name: str) -> None:
+    """Raise an error, for which the plain function runs, for a complex number of NumPy's, which warns instead."""
+    if value.weak is None and value.rank0 is not Rank0.ARRAY:
+        raise TraceError(
+            f"{name}() discards the imaginary part of a number, and NumPy warns of it", where=user_line(),
+            hint=f"write {name}(x.real)",
+        )  # fmt: skip
 
 
 def _complex(*args: Any) -> Any:

@@ -79,16 +79,18 @@ def _is_visible(op: XlaOp) -> bool:
 def pass_on(operands: Sequence[Any], results: Sequence[TracedArray]) -> None:
     """Pass doubts about the operands of an operator on to its results.
 
-    The values are the same whatever their class is; so is the dtype, unless an operand is an array of integers.
+    The values are the same whatever their class is; so is the dtype beside arrays of floats, but for complex numbers.
     """
-    doubts = [o.doubt for o in operands if isinstance(o, TracedArray) and o.doubt is not None]
+    doubtful = [o for o in operands if isinstance(o, TracedArray) and o.doubt is not None]
+    doubts = [o.doubt for o in doubtful if o.doubt is not None]
     if any(isinstance(o, TracedArray) and o.is_mixed for o in operands):
         _pass_on_mixture(operands, results)
     if not doubts:
         return
     strong = [o for o in operands if hasattr(o, "dtype") and not (isinstance(o, TracedArray) and o.weak is not None)]
     certain = [o for o in strong if not (isinstance(o, TracedArray) and o.doubt is not None)]
-    if any(o.dtype.kind in "fc" and o.dtype.char not in _SMALL_FLOATS for o in certain):
+    kinds = "c" if any(o.dtype.kind == "c" for o in doubtful) else "fc"
+    if any(o.dtype.kind in kinds and o.dtype.char not in _SMALL_FLOATS for o in certain):
         return
     trace = require_current()
     test = trace.capture(doubts[0].test)

@@ -1,0 +1,141 @@
+"""Random modules whose function holds values of any kind in local variables: None, texts, containers, functions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from string import Template
+
+from support.functions.local_forms import FLOATS, INTS, KINDS, OTHERS, RETURNS, SEARCHES, TESTS, Kind
+
+SIZES = (1, 2, 3, 5, 6)
+HEAD = """\
+import numpy as np
+
+DTYPE = "f8"
+
+
+def step(w):
+    if w > 1:
+        return w * 0.5
+    return w + 1
+
+
+"""
+SIMPLE = 2  # depth below which statements nest others
+
+
+class _Writer:
+    """Writes a module.
+
+    Parameters
+    ----------
+    rng : random.Random
+        Source of all choices.
+    """
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.kinds = [KINDS[name] for name in rng.sample(list(KINDS), rng.choice((1, 1, 2, 2, 3)))]
+        self.names = 0
+        self.loops = 0
+        self.has_returns = rng.random() < 0.5
+
+    def chance(self, part: float) -> bool:
+        return self.rng.random() < part
+
+    # -- expressions
+
+    def expression(self, own: Sequence[str], others: Sequence[tuple[Kind, str]], depth: int) -> str:
+        if others and self.chance(0.45):
+            kind, text = self.rng.choice(others)
+            return self.filled(text, kind, depth + 1)
+        return self.rng.choice(own)
+
+    def of(self, part: str) -> list[tuple[Kind, str]]:
+        return [(kind, text) for kind in self.kinds for text in getattr(kind, part)]
+
+    def filled(self, text: str, kind: Kind, depth: int) -> str:
+        """Fill in the placeholders of a line, each one anew, and nest the statements that it names."""
+        variable, other = self.rng.sample(kind.names, 2)
+        self.names += 1
+        made = Template(text.replace("$n", str(self.names)))
+        return made.safe_substitute(_Values(self, kind, variable, other, depth))
+
+    # -- statements
+
+    def statement(self, depth: int) -> str:
+        kind = self.rng.choice(self.kinds)
+        if depth > SIMPLE or self.chance(0.5):
+            return self.filled(self.rng.choice(kind.changes), kind, depth)
+        forms = self.rng.choices((OTHERS, SEARCHES, kind.heads or OTHERS), (5, 3, 1))[0]
+        text = self.rng.choice(forms)
+        if forms is kind.heads:
+            text += "\n    $t" + ("\n    if $b:\n        $j" if self.chance(0.4) else "")
+        is_loop = text.startswith(("for", "while")) or "\nwhile" in text
+        self.loops += is_loop
+        made = _indented_fill(self, text, kind, depth)
+        self.loops -= is_loop
+        return made
+
+    def jump(self) -> str:
+        if self.loops and self.chance(0.6):
+            return self.rng.choice(("break", "break", "continue"))
+        if not self.has_returns:
+            return "c += 2"
+        values = [*RETURNS, *[name for kind in self.kinds for name in kind.names] * 2]
+        return f"return {self.rng.choice(values)}"
+
+    def text(self) -> str:
+        size, other = self.rng.choice(SIZES), self.rng.choice(SIZES)
+        lines = ["s, c = 0.5, 0", "def bump(w):\n    nonlocal s\n    s += w\n    return s"]
+        for kind in self.kinds:
+            first = [make for make in kind.makes if "$v" not in make]
+            lines += [f"{name} = {self.filled(self.rng.choice(first), kind, SIMPLE + 1)}" for name in kind.names]
+        lines += [self.statement(0) for _ in range(self.rng.choice((2, 3, 4, 5)))]
+        kept = [name for kind in self.kinds for name in kind.names if kind is not KINDS["function"]]
+        lines.append(f"return {', '.join(['s', 'c', 'x', *kept])}")
+        body = "\n".join(lines)
+        given = f"lambda x: (x, {self.rng.choice((0, 1, 2, 3))}, {self.rng.choice((-0.5, 0.25, 1.5))})"
+        calls = [f"({n}, None, {given})" for n in (size, size, other, size)]
+        return f"{HEAD}def main(x, k, t):\n{_indented(body)}\n\n\nCALLS = [{', '.join(calls)}]\n"
+
+
+class _Values(dict[str, str]):
+    """Values of placeholders, made when they are asked for."""
+
+    def __init__(self, writer: _Writer, kind: Kind, variable: str, other: str, depth: int) -> None:
+        super().__init__(v=variable, o=other)
+        self._writer, self._kind, self._depth = writer, kind, depth
+
+    def __missing__(self, name: str) -> str:
+        w, depth = self._writer, self._depth
+        own, part = {"e": (FLOATS, "floats"), "i": (INTS, "ints"), "b": (TESTS, "tests")}.get(name, ((), ""))
+        if part:
+            made = w.expression(own, w.of(part) if depth <= SIMPLE else (), depth)
+            return f"({made})" if " or " in made or " and " in made else made
+        if name == "m":
+            return w.filled(w.rng.choice(self._kind.makes), self._kind, depth + 1)
+        return {"j": w.jump, "t": lambda: w.statement(depth + 1)}[name]()
+
+
+def _indented_fill(writer: _Writer, text: str, kind: Kind, depth: int) -> str:
+    """Fill in a block line by line, so that nested statements have its indentation."""
+    variable, other = writer.rng.sample(kind.names, 2)
+    writer.names += 1
+    values = _Values(writer, kind, variable, other, depth)
+    lines = []
+    for line in text.replace("$n", str(writer.names)).split("\n"):
+        space = line[: len(line) - len(line.lstrip())]
+        made = Template(line.strip()).safe_substitute(values)
+        lines += [space + part for part in made.split("\n")]
+    return "\n".join(lines)
+
+
+def _indented(text: str) -> str:
+    return "\n".join("    " + line for line in text.split("\n"))
+
+
+def random_locals(seed: int) -> str:
+    """Return the source of a module with a function `main`, and what `check_holders` calls it with."""
+    return _Writer(random.Random(seed)).text()

@@ -128,7 +128,52 @@ def handed_on_alone(x):
     return x
 
 
+def element_of_a_list(x):
+    for i in range(len(x)):
+        if x[i] > 100.0:
+            y = x[i]
+    return [y, x.sum()][1]
+
+
+def value_of_a_dict_after_a_deletion(x):
+    y = x[0]
+    for i in range(len(x)):
+        if x[i] > 200.0:
+            break
+        del y
+        y = {"a": x[i], "b": y}["a"]  # noqa: F821
+    return y
+
+
+def argument_that_is_not_used(x):
+    if x[0] > 50.0:
+        y = x * 3.0
+    return _second(y, x[1])
+
+
+def _second(first, second):
+    return second
+
+
+def compared_by_identity(x):
+    if x[0] > 50.0:
+        y = x * 3.0
+    return 1.0 if y is None else 2.0
+
+
+def handed_on_by_a_choice(x):
+    if x[0] > 50.0:
+        y = x[1]
+    z = y if x[1] > 0.0 else x[2]
+    return x[0] if z is None else x[1]
+
+
 FUNCTIONS = [
+    element_of_a_list,
+    value_of_a_dict_after_a_deletion,
+    argument_that_is_not_used,
+    compared_by_identity,
+    handed_on_by_a_choice,
     handed_on_alone,
     index_of_an_inner_loop,
     last_above,

@@ -153,6 +153,13 @@ OTHERS = (
     "if (y$n := $e) > 0.5:\n    s = y$n", "for r$n in range(2):\n    for q$n in range(len(x)):\n        $t\n    $t",
     "s = 1 / c", "c = int(s)", "c += 1", "s, c = $e, $i", "with np.errstate(all='ignore'):\n    $t", "del s\ns = $e",
 )  # fmt: skip
+#: Statements of modules that have a helper, whose result may be of any kind.
+CALLS_OF_HELPERS = (
+    "found = helper(x, $e, $i)", "found = helper(x[::-1], s, c)", "if helper(x, $e, $i):\n    $t",
+    "if (found := helper(x, $e, $i)) is not None:\n    c += 1", "found = [helper(x, w, c) for w in (0.5, s)]",
+    "for r$n in range(len(x)):\n    found = helper(x, x[r$n], r$n)\n    if found is not None:\n        $j",
+    "found = helper(x.copy(), $e, $i), s",
+)  # fmt: skip
 FLOATS = ("s", "s", "t", "0.5", "-0.25", "1.5", "x[0]", "x[-1]", "x.sum()", "x[c % len(x)]", "float(k)", "abs(s)",
           "min(s, 1.0)", "np.sin(s)", "(s + 0.5)", "s * 0.5", "np.float64(0.75)", "x.max()", "round(s, 1)")  # fmt: skip
 INTS = ("c", "c", "k", "1", "2", "len(x)", "(c + 1)", "c % 3", "int(s)", "np.argmax(x)", "max(c, k)", "c // 2", "-1")

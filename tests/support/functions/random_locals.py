@@ -6,7 +6,17 @@ import random
 from collections.abc import Sequence
 from string import Template
 
-from support.functions.local_forms import FLOATS, INTS, KINDS, OTHERS, RETURNS, SEARCHES, TESTS, Kind
+from support.functions.local_forms import (
+    CALLS_OF_HELPERS,
+    FLOATS,
+    INTS,
+    KINDS,
+    OTHERS,
+    RETURNS,
+    SEARCHES,
+    TESTS,
+    Kind,
+)
 
 SIZES = (1, 2, 3, 5, 6)
 HEAD = """\
@@ -40,6 +50,7 @@ class _Writer:
         self.names = 0
         self.loops = 0
         self.has_returns = rng.random() < 0.5
+        self.others = OTHERS
 
     def chance(self, part: float) -> bool:
         return self.rng.random() < part
@@ -68,7 +79,7 @@ class _Writer:
         kind = self.rng.choice(self.kinds)
         if depth > SIMPLE or self.chance(0.5):
             return self.filled(self.rng.choice(kind.changes), kind, depth)
-        forms = self.rng.choices((OTHERS, SEARCHES, kind.heads or OTHERS), (5, 3, 1))[0]
+        forms = self.rng.choices((self.others, SEARCHES, kind.heads or OTHERS), (5, 3, 1))[0]
         text = self.rng.choice(forms)
         if forms is kind.heads:
             text += "\n    $t" + ("\n    if $b:\n        $j" if self.chance(0.4) else "")
@@ -86,19 +97,39 @@ class _Writer:
         values = [*RETURNS, *[name for kind in self.kinds for name in kind.names] * 2]
         return f"return {self.rng.choice(values)}"
 
-    def text(self) -> str:
-        size, other = self.rng.choice(SIZES), self.rng.choice(SIZES)
-        lines = ["s, c = 0.5, 0", "def bump(w):\n    nonlocal s\n    s += w\n    return s"]
+    def helper(self) -> str:
+        """Return a function that may end anywhere, with a result of any kind; empty for a module without one."""
+        if self.chance(0.6):
+            return ""
+        kinds, has_returns = self.kinds, self.has_returns
+        self.kinds, self.has_returns = [KINDS[self.rng.choice(list(KINDS))]], True
+        lines = ["k, t = 2, s", "def bump(w):\n    nonlocal s\n    s += w\n    return s", *self.first_values()]
+        lines += [self.statement(1) for _ in range(self.rng.choice((1, 1, 2)))]
+        lines.append(f"return {self.rng.choice((*RETURNS, *self.kinds[0].names))}")
+        self.kinds, self.has_returns = kinds, has_returns
+        self.others = (*OTHERS, *CALLS_OF_HELPERS * 4)
+        return f"def helper(x, s, c):\n{_indented(chr(10).join(lines))}\n\n\n"
+
+    def first_values(self) -> list[str]:
+        """Return assignments of first values to all variables."""
+        made = []
         for kind in self.kinds:
             first = [make for make in kind.makes if "$v" not in make]
-            lines += [f"{name} = {self.filled(self.rng.choice(first), kind, SIMPLE + 1)}" for name in kind.names]
+            made += [f"{name} = {self.filled(self.rng.choice(first), kind, SIMPLE + 1)}" for name in kind.names]
+        return made
+
+    def text(self) -> str:
+        size, other = self.rng.choice(SIZES), self.rng.choice(SIZES)
+        helper = self.helper()
+        lines = ["s, c, found = 0.5, 0, None", "def bump(w):\n    nonlocal s\n    s += w\n    return s"]
+        lines += self.first_values()
         lines += [self.statement(0) for _ in range(self.rng.choice((2, 3, 4, 5)))]
         kept = [name for kind in self.kinds for name in kind.names if kind is not KINDS["function"]]
-        lines.append(f"return {', '.join(['s', 'c', 'x', *kept])}")
+        lines.append(f"return {', '.join(['s', 'c', 'x', *kept, *['found'] * bool(helper)])}")
         body = "\n".join(lines)
         given = f"lambda x: (x, {self.rng.choice((0, 1, 2, 3))}, {self.rng.choice((-0.5, 0.25, 1.5))})"
         calls = [f"({n}, None, {given})" for n in (size, size, other, size)]
-        return f"{HEAD}def main(x, k, t):\n{_indented(body)}\n\n\nCALLS = [{', '.join(calls)}]\n"
+        return f"{HEAD}{helper}def main(x, k, t):\n{_indented(body)}\n\n\nCALLS = [{', '.join(calls)}]\n"
 
 
 class _Values(dict[str, str]):

@@ -184,13 +184,15 @@ class Liveness:
         Names that may be read after a statement before they are bound.
     before : dict of ast.stmt to frozenset of str
         The same at the start of a branch's parts together, and before the test of a loop.
+    at_start : frozenset of str
+        The same before the first statement.
     """
 
     def __init__(self, body: Sequence[ast.stmt]) -> None:
         self.after: dict[ast.stmt, Names] = {}
         self.before: dict[ast.stmt, Names] = {}
         self._always = captured_names(body)
-        self.block(body, NONE)
+        self.at_start = self.block(body, NONE)
 
     def block(self, body: Sequence[ast.stmt], after: Names) -> Names:
         """Return the names that are live before statements, given those after them."""

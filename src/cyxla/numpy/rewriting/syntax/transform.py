@@ -26,6 +26,7 @@ from cyxla.numpy.rewriting.syntax.names import (
     written_root,
 )
 from cyxla.numpy.rewriting.syntax.scopes import NameOrigins, Origin
+from cyxla.numpy.rewriting.syntax.unbound_reads import reads_to_check
 from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 
 
@@ -45,6 +46,7 @@ class Transformer(ExpressionTransformer):
         self._liveness: Liveness | None = None
         self._is_generator = False
         self._kept: set[str] = set()  # names that a branch or loop hands over
+        self._unsure: frozenset[ast.Name] = frozenset()  # reads of variables that may be unbound
         self._grown: Names = frozenset()  # lists that loops append to
         self._written: Names = frozenset()  # lists or arrays of which loops write elements
         self._tables: Names = frozenset()  # lists of lists of which loops write elements
@@ -67,6 +69,7 @@ class Transformer(ExpressionTransformer):
             return True
         body = remove_jumps(node.body)
         self._liveness = Liveness(body)
+        self._unsure = reads_to_check(body, self._liveness.at_start, parameter_names(node.args))
         self._grown = frozenset(
             n for s in body for loop in ast.walk(s) if isinstance(loop, ast.For) for n in appends_of(loop)
             if self._is_own(n)
@@ -88,6 +91,13 @@ class Transformer(ExpressionTransformer):
     def lambda_(self, node: ast.Lambda) -> None:
         """Transform the body of a lambda in place."""
         node.body = self.visit(node.body)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """Read a variable; one that may be unbound is checked where its value is only handed on."""
+        read = super().visit_Name(node)
+        if node not in self._unsure or self.scope.origin(node.id) is not Origin.OWN:
+            return read
+        return build.located_expr(build.hook("bound", cast(ast.expr, read)), node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         """Transform a function defined in this one."""

@@ -723,3 +723,17 @@ def test_loops_that_append_a_traced_number_of_times_are_refused():
     with pytest.warns(cyxla.errors.FallbackWarning):
         found = cyxla.jit(appended_a_traced_number_of_times, fallback="numpy")(x, y)
     assert found == appended_a_traced_number_of_times(x, y)
+
+
+def test_a_list_that_is_empty_by_the_values_is_named():
+    def f(x):
+        made = []
+        for v in x:
+            if v > 5:
+                made.append(v)
+        return 0.5 + sum(made)
+
+    run = cyxla.jit(f, fallback="error")
+    assert run(np.arange(9.0)) == f(np.arange(9.0))
+    with pytest.raises(ValueError, match=r"a list of numbers is empty by the values.*\n  at: .*test_lists_of_loops"):
+        run(np.arange(4.0))

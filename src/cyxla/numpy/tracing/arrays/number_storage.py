@@ -15,6 +15,7 @@ from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import current, require_current, user_line
 
 _np: Any = np  # its functions dispatch to this package
+ALL_OF_OTHER_CLASS = "all numbers of a list are of another class, such as int for float, by the values"
 TRACED_WRITE = "an element of a list is written at a traced index"
 _WIDTH = {kind: k for k, kind in enumerate("biufc")}  # from bools to complex numbers
 _DTYPES_OF_PYTHON = (np.dtype(bool), np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.complex128))
@@ -148,7 +149,8 @@ class NumberStorage:
         """Return the numbers, or some of them, as ``np.array`` does, whose dtype is another one if all classes are."""
         if self.others is not None:
             is_other = value_of(_np.all(self.others[key]))
-            require_current().leave_if(is_other, lambda _: TypeError("all numbers of a list are of another class"))
+            text = f"{ALL_OF_OTHER_CLASS}\n  at:   {user_line()}"
+            require_current().leave_if(is_other, lambda _: TypeError(text))
         return TracedArray(value_of(self.array[key]))
 
     def reshaped(self, shape: tuple[int, ...]) -> NumberStorage:
@@ -300,7 +302,8 @@ def _converted(numbers: Sequence[Any] | TracedArray, dtype: Dtype) -> TracedArra
             raise TraceError(_SEVERAL, where=user_line())
         if numbers.dtype.kind in "iu" and dtype.kind in "fc":
             is_large = _np.any(_np.abs(numbers) > _MOST_EXACT)
-            require_current().leave_if(value_of(is_large), lambda _: OverflowError("an integer is large"))
+            text = f"an integer of a list is too large for a float, by the values\n  at:   {user_line()}"
+            require_current().leave_if(value_of(is_large), lambda _: OverflowError(text))
         return own_array(cast(numbers, dtype))
     if not all(_is_exact(v, NumberClass.of(v), dtype) for v in numbers):
         raise TraceError(_SEVERAL, where=user_line())

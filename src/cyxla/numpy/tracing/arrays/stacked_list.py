@@ -10,6 +10,7 @@ import numpy as np
 
 from cyxla.errors import TraceError
 from cyxla.numpy.tracing.arrays.number_storage import (
+    ALL_OF_OTHER_CLASS,
     TRACED_WRITE,
     Leaf,
     NumberClass,
@@ -325,7 +326,8 @@ class StackedList(StoredList):
         if self.is_sized:
             trace = require_current()
             failed = value_of(self.length == 0)
-            trace.leave_if(failed, lambda _: ValueError("a list is empty"))
+            text = f"a list of numbers is empty by the values, and has no dtype\n  at:   {user_line()}"
+            trace.leave_if(failed, lambda _: ValueError(text))
 
     def _leave_if_all_are_others(self) -> None:
         """Make NumPy run in place of runs in which all numbers are of another class, and the dtype is another one."""
@@ -334,7 +336,8 @@ class StackedList(StoredList):
         if tests and len(tests) == len(found):
             trace = require_current()
             failed = reduce(xla.and_, map(trace.capture, tests))
-            trace.leave_if(failed, lambda _: TypeError("all numbers of a list are of another class"))
+            text = f"{ALL_OF_OTHER_CLASS}\n  at:   {user_line()}"
+            trace.leave_if(failed, lambda _: TypeError(text))
 
     def as_array(self) -> TracedArray:
         """Return what ``np.array`` makes of the list."""

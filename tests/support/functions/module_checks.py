@@ -28,6 +28,16 @@ EPSILON = {"f": 1e-4, "d": 1e-9, "F": 1e-4, "D": 1e-9}
 _NUMBERS = itertools.count()
 
 
+def _every_other(array: np.ndarray) -> np.ndarray:
+    made = np.zeros((*array.shape[:-1], 2 * array.shape[-1]), array.dtype)[..., ::2]
+    made[...] = array
+    return made
+
+
+#: Copies of arguments in memory, of which three in four are plain ones.
+LAYOUTS = (np.copy,) * 9 + (np.asfortranarray, _every_other, lambda array: array[::-1].copy()[::-1])
+
+
 class DifferentError(AssertionError):
     """The two functions differ."""
 
@@ -51,14 +61,15 @@ def loaded(text: str, folder: str) -> ModuleType:
 
 
 def arguments(module: ModuleType, call: int) -> tuple[Any, ...]:
-    """Return arguments of a call: small numbers that are sums of quarters."""
+    """Return arguments of a call: small numbers that are sums of quarters, in memory of any order."""
     spec, seed = module.ARGUMENTS
     rng = np.random.default_rng((seed, call))
+    layout = LAYOUTS[seed % len(LAYOUTS)]
     made = []
     for _, dtype, shape in spec:
         whole = rng.integers(-8, 9, shape)
         number = {"i": whole, "u": np.abs(whole), "f": whole / 4, "c": whole * (0.25 + 0.5j)}[dtype[0]]
-        made.append(number.astype(dtype))
+        made.append(layout(number.astype(dtype)))
     return (*made, float(rng.integers(-8, 9)) / 4, seed % 4)
 
 

@@ -30,12 +30,21 @@ def main(x, y, t, k):
 """
 
 
+A_TIE = """\
+y[:] = [1.0, 0.5, -2.5]
+    for _ in range(40):
+        if y[1] > y.sum() - 1.5:  # met in many iterations, of which one suffices
+            y += [0.7, -0.6, -0.1]
+    return y"""
+
+
 @pytest.mark.parametrize(
     "body, turns",
     [
         ("return 1.0 if np.sin(x).sum() == 0.5 * (np.sin(x) * 2).sum() else 2.0", True),
         ("return np.exp(x).mean() * 1e17 % 3.0", True),
         ("return 1.0 if x.sum() == np.cumsum(x)[-1] else 2.0", False),  # quarters: exact in every order
+        (A_TIE, True),
         ("return np.empty_like(x)", True),
         ("z = np.empty_like(x); z[...] = x; return z", False),
         ("x[1:] = np.sin(x[:-1]) * x.mean()", False),

@@ -354,3 +354,34 @@ def test_complex_numbers_of_numpy_that_become_real(name):
         cyxla.jit(lambda x: name(np.array(x.sum())), fallback="error")(x)
     with pytest.raises(TypeError, match="argument must be a string"):
         cyxla.jit(lambda z: name(z), fallback="error")(2.0 + 1.0j)
+
+
+NOT_ITERABLE = [
+    lambda x: 0.5 in x[0], lambda x: 0.5 not in x.sum(), lambda x: 0.5 in float(x[0]), lambda x: 1 in (x[0] > 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(NOT_ITERABLE)))
+def test_numbers_contain_nothing(number):
+    function, x = NOT_ITERABLE[number], np.array([0.5, 1.5])
+    with pytest.raises(TypeError, match="is not iterable") as want:
+        function(x)
+    with pytest.raises(TypeError, match="is not iterable") as got:
+        cyxla.jit(function, platform="interpreter")(x)
+    assert str(got.value) == str(want.value)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (x[0] == None, x[0] != None, x == None, x.sum() == {}),  # noqa: E711
+        lambda x: (float(x[0]) == None, x[0] == "a", (x[0] > 0) == None, np.array(x[0]) == None),  # noqa: E711
+        lambda x: (0.5 in x, 0.5 in np.array(x[0]), 2.5 in x),
+    ],
+)
+def test_classes_of_comparisons_with_objects(function):
+    x = np.array([0.5, 1.5])
+    got, want = cyxla.jit(function, platform="interpreter")(x), function(x)
+    assert [type(g) for g in got] == [type(w) for w in want]
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_array_equal(g, w)

@@ -125,6 +125,17 @@ KINDS = {
     ),
 }  # fmt: skip
 
+#: Arguments of each kind.
+GIVEN = {
+    "none": ("None", "0.5", "2", "np.float64(1.5)"), "text": ('"a"', '"b"', '"up"', '""'),
+    "tuple": ("(0.5, 1)", "(1, 0.5)", "()", "(None, 2.0)", '("a", 1)', "(x[0], 2)"),
+    "list": ("[0.5, 1]", "[]", "[1.5, 2.5, -0.5]", "[1, 2, 3]", "[x[0], 0.5]", "x.tolist()", "[[0.5], [1]]"),
+    "dict": ("{}", '{"a": 0.5}', '{"a": 1, "b": 2.5}', '{"b": x[0]}', "{0: 0.5, 1: 1.5}", '{"a": x}'),
+    "function": ("np.sin", "abs", "step", "np.cos"), "flag": ("True", "False", "np.bool(True)", "x[0] > 0"),
+    "array": ("x", "x * 0.5", "x[::-1]", "x[1:]", "x.astype(int)",
+              "x.astype('f4')", "np.array(0.5)", "x[:, None][:, 0]"),
+}  # fmt: skip
+
 #: Loops whose condition or exit may be met at any time; the last line binds or ends.
 SEARCHES = (
     "r$n = 0\nwhile x[r$n] < $e:\n    r$n += 1\n    if r$n >= len(x):\n        $j",

@@ -9,6 +9,7 @@ from string import Template
 from support.functions.local_forms import (
     CALLS_OF_HELPERS,
     FLOATS,
+    GIVEN,
     INTS,
     KINDS,
     OTHERS,
@@ -47,6 +48,7 @@ class _Writer:
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.kinds = [KINDS[name] for name in rng.sample(list(KINDS), rng.choice((1, 1, 2, 2, 3)))]
+        self.given = rng.choice(self.kinds)  # kind of an argument
         self.names = 0
         self.loops = 0
         self.has_returns = rng.random() < 0.5
@@ -115,8 +117,18 @@ class _Writer:
         made = []
         for kind in self.kinds:
             first = [make for make in kind.makes if "$v" not in make]
-            made += [f"{name} = {self.filled(self.rng.choice(first), kind, SIMPLE + 1)}" for name in kind.names]
+            for name in kind.names:
+                is_given = kind is self.given and self.chance(0.6)
+                made.append(f"{name} = {'arg' if is_given else self.filled(self.rng.choice(first), kind, SIMPLE + 1)}")
         return made
+
+    def call(self, size: int, values: str) -> str:
+        """Return a row of the module's calls; the same numbers as in the call before, mostly."""
+        if self.chance(0.3) or not values:
+            values = f"{self.rng.choice((0, 1, 2, 3))}, {self.rng.choice((-0.5, 0.25, 1.5))}"
+        name = next(name for name, kind in KINDS.items() if kind is self.given)
+        others = name if self.chance(0.85) else self.rng.choice(list(GIVEN))
+        return f"({size}, None, lambda x: (x, {values}, {self.rng.choice(GIVEN[others])}))"
 
     def text(self) -> str:
         size, other = self.rng.choice(SIZES), self.rng.choice(SIZES)
@@ -127,9 +139,8 @@ class _Writer:
         kept = [name for kind in self.kinds for name in kind.names if kind is not KINDS["function"]]
         lines.append(f"return {', '.join(['s', 'c', 'x', *kept, *['found'] * bool(helper)])}")
         body = "\n".join(lines)
-        given = f"lambda x: (x, {self.rng.choice((0, 1, 2, 3))}, {self.rng.choice((-0.5, 0.25, 1.5))})"
-        calls = [f"({n}, None, {given})" for n in (size, size, other, size)]
-        return f"{HEAD}{helper}def main(x, k, t):\n{_indented(body)}\n\n\nCALLS = [{', '.join(calls)}]\n"
+        calls = [self.call(n, f"{self.rng.choice((0, 2))}, 0.25") for n in (size, size, other, size, size)]
+        return f"{HEAD}{helper}def main(x, k, t, arg):\n{_indented(body)}\n\n\nCALLS = [{', '.join(calls)}]\n"
 
 
 class _Values(dict[str, str]):

@@ -125,7 +125,8 @@ def _equality(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
         if isinstance(other, (str, bytes)) or equals_no_number(other) or _is_not_numeric(other):
             sizes = np.broadcast_shapes(self.shape, np.shape(other) if isinstance(other, np.ndarray) else ())
             known = KnownArray(np.broadcast_to(np.bool_(ufunc == np.not_equal), sizes).copy())
-            if self.rank0 is Rank0.PYTHON or self.weak:
+            is_object = not isinstance(other, (str, bytes, np.ndarray, np.generic))
+            if self.rank0 is Rank0.PYTHON or self.weak or (is_object and not sizes and self.rank0 is Rank0.SCALAR):
                 return bool(known)
             return known if sizes else np.bool_(known)
         if _is_number_beside_list(self, other):

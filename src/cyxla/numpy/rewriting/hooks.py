@@ -47,7 +47,7 @@ from cyxla.numpy.tracing.arrays.stacked_list import StackedList, is_any_number
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced, value_of
 from cyxla.numpy.tracing.hooks import hooks as tracing_hooks
 from cyxla.numpy.tracing.trace import current, depth, require_current, user_line
-from cyxla.numpy.tracing.user_program.classes import class_of, lacks_attribute, missing_attribute
+from cyxla.numpy.tracing.user_program.classes import class_of, is_number, lacks_attribute, missing_attribute
 from cyxla.numpy.tracing.user_program.texts import TracedText
 from cyxla.numpy.tracing.user_program.user_frames import mend_of_library, refused_by_library, user_line_of
 
@@ -282,6 +282,10 @@ class Hooks:
     def contains(value: Any, values: Any) -> Any:
         """Return ``value in values``."""
         if is_traced(values) and not isinstance(values, (list, tuple)):
+            if is_number(values):
+                kind = class_of(values)
+                module = "numpy." if issubclass(kind, np.generic) else ""
+                raise TypeError(f"argument of type '{module}{kind.__name__}' is not iterable")
             return truth(_np.any(values == value))
         numbers = values.as_numbers() if isinstance(values, StackedList) and is_any_number(value) else None
         if numbers is not None:

@@ -132,7 +132,7 @@ cdef class Dispatcher:
         cdef Compiled compiled = signature.compiled
         if compiled.direct is not None:
             return PyObject_Vectorcall(compiled.direct, args, nargs, kwnames)
-        if compiled.plain or (compiled.n_writes and not compiled.may_write(inputs, signature.inputs)):
+        if compiled.plain or not compiled.may_run(inputs, signature.inputs):
             return self.call_plainly(compiled, passed_values(args, nargs, kwnames), names_of(kwnames))
         if compiled.takes_passed:
             return self.run_with_passed(

@@ -29,6 +29,8 @@ cdef class Compiled:
         of such a result and the index of that other result.
     writes : tuple of int, optional
         Inputs that are written: their new values are the last results of the program, before the failure.
+    dense : tuple of int, optional
+        Inputs that must be contiguous in memory, in the order of `input_axes`.
     finishes : bool
         True if the result goes through ``finish``, which changes objects from outside.
     takes_passed : bool
@@ -42,7 +44,7 @@ cdef class Compiled:
     cdef readonly object executable, direct
     cdef readonly tuple plan, input_axes, layouts, spectra
     cdef readonly bint fails, finishes, takes_passed, plain
-    cdef readonly tuple writes
+    cdef readonly tuple writes, dense
     cdef bint is_plain_run  # True if a call runs the program on its inputs, and does nothing else
     cdef bint passes_arguments  # True if an argument itself is among the results
     cdef Py_ssize_t n_writes
@@ -57,9 +59,9 @@ cdef class Compiled:
     def __init__(
         self, executable, tuple plan, bint fails, bytes rank0, tuple input_axes=None, tuple layouts=None,
         tuple spectra=None, tuple writes=(), bint finishes=False, bint takes_passed=False, bint plain=False,
-        direct=None,
+        direct=None, tuple dense=(),
     ):
-        self.writes, self.n_writes = writes, len(writes)
+        self.writes, self.n_writes, self.dense = writes, len(writes), dense
         self.finishes, self.takes_passed = finishes, takes_passed
         self.plain, self.direct = plain, direct
         self.written = <Py_ssize_t *> PyMem_Calloc(len(writes) + 1, sizeof(Py_ssize_t))
@@ -67,7 +69,7 @@ cdef class Compiled:
             raise MemoryError
         for k, number in enumerate(writes):
             self.written[k] = number
-        self.is_plain_run = not (plain or takes_passed or finishes or writes) and input_axes is direct is None
+        self.is_plain_run = not (plain or takes_passed or finishes or writes or dense) and input_axes is direct is None
         self.passes_arguments = has_arguments(plan)
         self.plan, self.fails, self.rank0 = plan, fails, rank0
         self.input_axes, self.layouts, self.spectra = input_axes, layouts, spectra
@@ -218,10 +220,13 @@ cdef class Compiled:
                 PyArray_CopyInto(<PyArrayObject *> inputs[self.written[n]], <PyArrayObject *> <PyObject *> written[n])
         return 0
 
-    cdef bint may_write(self, PyObject **inputs, Py_ssize_t count):
-        """Return True if all inputs to write are writeable, and share no memory with other inputs."""
+    cdef bint may_run(self, PyObject **inputs, Py_ssize_t count):
+        """Return True if inputs to write are writeable, and share no memory with others, and `dense` ones are so."""
         cdef Py_ssize_t n, k
         cdef PyObject *target
+        for number in self.dense:
+            if not is_dense(<object> inputs[<Py_ssize_t> number], None if self.input_axes is None else self.input_axes[number]):
+                return False
         for n in range(self.n_writes):
             target = inputs[self.written[n]]
             if not PyArray_Check(target) or not PyArray_ISWRITEABLE(<PyArrayObject *> target):
@@ -231,15 +236,15 @@ cdef class Compiled:
                     return False
         return True
 
-    def check_writes(self, list leaves):
-        """Return True if all inputs to write are writeable, and share no memory with other inputs."""
+    def check_inputs(self, list leaves):
+        """Return True if inputs to write are writeable, and share no memory with others, and `dense` ones are so."""
         cdef PyObject **inputs = <PyObject **> PyMem_Malloc((len(leaves) + 1) * sizeof(PyObject *))
         if inputs == NULL:
             raise MemoryError
         try:
             for k in range(len(leaves)):
                 inputs[k] = PyList_GET_ITEM(leaves, k)
-            return self.may_write(inputs, len(leaves))
+            return self.may_run(inputs, len(leaves))
         finally:
             PyMem_Free(inputs)
 

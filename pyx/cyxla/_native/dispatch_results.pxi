@@ -27,6 +27,15 @@ cdef bint has_arguments(tuple plan):
     return kind == 6 or any([has_arguments(part) for part in plan[len(plan) - 1]])
 
 
+cdef bint is_dense(object value, object axes):
+    """Return True unless a value is an array whose elements, with its dimensions permuted, are not contiguous."""
+    if not PyArray_Check(<PyObject *> value):
+        return True
+    if axes is not None:
+        value = value.transpose(axes)
+    return PyArray_IS_C_CONTIGUOUS(<PyArrayObject *> <PyObject *> value)
+
+
 cdef bint overlap(PyObject *one, PyObject *other):
     """Return True if two arrays share an element."""
     cdef char *begin[2]

@@ -74,6 +74,7 @@ class Compiled:
     layouts: tuple[tuple[tuple[int, ...] | None, bool], ...] | None
     spectra: tuple[tuple[int, int], ...] | None
     writes: tuple[int, ...]
+    dense: tuple[int, ...]
     finishes: bool
     takes_passed: bool
     plain: bool
@@ -93,9 +94,10 @@ class Compiled:
         takes_passed: bool = False,
         plain: bool = False,
         direct: Callable[..., Any] | None = None,
+        dense: tuple[int, ...] = (),
     ) -> None: ...
     def use(self, executable: Any) -> None: ...
-    def check_writes(self, leaves: list[Any]) -> bool: ...
+    def check_inputs(self, leaves: list[Any]) -> bool: ...
     def __call__(self, leaves: list[Any], out: Any = None, results: list[Any] | None = None) -> Any: ...
 
 @final

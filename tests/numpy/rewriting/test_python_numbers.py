@@ -385,3 +385,37 @@ def test_classes_of_comparisons_with_objects(function):
     assert [type(g) for g in got] == [type(w) for w in want]
     for g, w in zip(got, want, strict=True):
         np.testing.assert_array_equal(g, w)
+
+
+def large_integer_or_float(x, y):
+    x[1] = np.dot(x, x) if y[0] > 0 else 1.5
+    s = x[0] if y[0] > 0 else 0.5
+    if y[1] > 0:
+        s = x[2]
+    return int(s)
+
+
+@pytest.mark.parametrize("large", [7, 2**53 + 1, 2**62 + 1])
+@pytest.mark.parametrize("first", [1.0, -1.0])
+def test_large_integers_that_are_floats_by_the_values(large, first, backend):
+    run = cyxla.jit(large_integer_or_float, platform=backend, fallback="numpy")
+    given, plain = (np.array([large, 3, large + 2]) for _ in range(2))
+    y = np.array([first, -first])
+    assert run(given, y) == large_integer_or_float(plain, y)
+    np.testing.assert_array_equal(given, plain)
+
+
+def test_complex_numbers_of_a_choice_in_a_loop(backend):
+    def f(x, y, t):
+        s = 0.0
+        for _ in range(20):
+            if x.sum() == x.max():
+                s = t
+            elif t > 5:
+                s += max(y.sum(), x.max()) * 0.125
+        return s
+
+    x, y = np.array([1 + 1j, 2]), np.ones(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FallbackWarning)
+        assert cyxla.jit(f, platform=backend, fallback="numpy")(x, y, 6.0) == f(x, y, 6.0)

@@ -8,6 +8,7 @@ import numpy as np
 
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.arrays.layout_reads import note_layout
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, value_of
 from cyxla.numpy.tracing.results.promotion import Dtype
 from cyxla.types import ElementType, Shape, from_numpy
@@ -34,6 +35,8 @@ def view(self: TracedArray, dtype: Any = None, type: Any = None) -> TracedArray:
             hint="x.view(dtype) reinterprets bits",
         )
     source, target = self.dtype, self.dtype if dtype is None else np.dtype(dtype)
+    if source.itemsize != target.itemsize:
+        note_layout(self)
     memory = self.memory.view(target)  # raises NumPy's errors
     sizes = (*self.shape[:-1], self.shape[-1] * source.itemsize // target.itemsize) if self.ndim else ()
     return self.make_view(

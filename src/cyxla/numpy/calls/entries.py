@@ -64,6 +64,7 @@ class Entry(Compiled):
         super().__init__(
             executable, build_plan(lowered.tree), lowered.fails, bytes(lowered.rank0), input_axes, layouts,
             lowered.spectra or None, lowered.writes, bool(lowered.effects or lowered.places), lowered.takes_passed,
+            dense=lowered.dense,
         )  # fmt: skip
         self.lowered = lowered
         self.seconds = seconds
@@ -426,6 +427,8 @@ class TracedExecutable(WrappedExecutable):
         for k, target in zip(self._lowered.writes, targets, strict=False):
             if type(target) is not np.ndarray or not target.flags.writeable:
                 raise InvalidArgumentError(f"argument {k} is written, and must be a writeable NumPy array")
+            if k in self._lowered.dense and not (target.flags.c_contiguous or target.flags.f_contiguous):
+                raise InvalidArgumentError(f"argument {k} must be contiguous: what shares its memory depends on it")
             if any(isinstance(a, np.ndarray) and np.may_share_memory(a, target) for a in (*args[:k], *args[k + 1 :])):
                 raise InvalidArgumentError(f"argument {k} is written, and shares memory with another argument")
         return targets

@@ -240,7 +240,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         if outside is None and entry.guards.inputs:  # values from outside have changed since they were traced
             return self._call_function(args, kwnames)
         leaves = [*call.leaves, *(outside or ())]
-        if entry.writes and not entry.check_writes(leaves):
+        if not entry.check_inputs(leaves):
             return self.call_plainly(entry, args, kwnames)
         undo = call.adapt(leaves)
         try:
@@ -269,7 +269,12 @@ class Jitted(Dispatcher, Generic[P, R]):
         return entry.finish_call(entry(inputs, out), args)
 
     def call_plainly(self, compiled: Compiled, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
-        """Call the function itself: always, or where a program would write to arrays that it must not write."""
+        """Call the function itself: always, or where a program must not run on the arrays that are passed."""
+        if compiled.dense and not all(a.flags.c_contiguous or a.flags.f_contiguous for a in _arrays(args)):
+            self._fall_back(UnimplementedError(
+                f"{self.name} depends on the memory of an argument that is not contiguous", hint="pass a.copy()",
+            ))  # fmt: skip
+            return self._call_function(args, kwnames)
         if not compiled.plain and all(a.flags.writeable for a in _arrays(args)):
             shared = self._with_shared_memory(compiled, args, kwnames)
             if shared is not None:
@@ -469,14 +474,14 @@ class Jitted(Dispatcher, Generic[P, R]):
         return self.fallback or str(config.get("FALLBACK"))
 
     def _compile_any_size(self, call: Call, open_sizes: OpenSizes) -> Entry | None:
-        """Trace and compile for any size of some dimensions; return None if arrays of the program are too large."""
+        """Trace and compile for any size of some dimensions; return None if there can be no such program."""
         started = perf_counter()
         with compiling(self.name):
             try:
                 lowered = self._lower(call, keep_order=True, open_sizes=open_sizes, guarded=True)
             except TooLargeError:
                 return None
-            if _largest_bytes(lowered.module) > MOST_BYTES:
+            if lowered.dense or _largest_bytes(lowered.module) > MOST_BYTES:
                 return None
             entry = self._compile_tiered(lowered, call)
         entry.seconds = perf_counter() - started

@@ -205,6 +205,8 @@ class Lowered:
         of each, and that of the other one.
     writes : tuple of int
         Arguments that the function writes; those from outside follow the others.
+    dense : tuple of int
+        Arguments that must be contiguous in memory, in the order of their dimensions there.
     effects : tuple of Effect and ArgumentChange
         Changes of containers among the arguments, and of objects from outside. If there are any, the result is a tuple:
         the function's, and a new value for each.
@@ -227,6 +229,7 @@ class Lowered:
     layouts: tuple[Layout, ...] = ()
     spectra: tuple[tuple[int, int], ...] = ()
     writes: tuple[int, ...] = ()
+    dense: tuple[int, ...] = ()
     effects: tuple[Effect | ArgumentChange, ...] = ()
     guards: Guards = NO_GUARDS
     writes_last: bool = False
@@ -396,7 +399,7 @@ def _lower(
         forget_state(module)
     return Lowered(
         module, trace.program, tree, failure is not None, rank0, tuple(input_axes), tuple(layouts), spectra,
-        writes, effects, guards,
+        writes, _dense_inputs(trace, inputs, writes), effects, guards,
         writes_last and len(writes) == 1 and not effects and not arrays and places is None, places, is_of_classes,
     )  # fmt: skip
 
@@ -547,6 +550,13 @@ class _Input(NamedTuple):
                 f"the shape of argument {self.name} is assigned", hint="use x.reshape(sizes), which is another array"
             )
         return value_of(self.array)
+
+
+def _dense_inputs(trace: Trace, inputs: Sequence[_Input], writes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the arrays whose layout decides about the results of a function."""
+    if trace.program.reads_layout:
+        return tuple([k for k, i in enumerate(inputs) if i.array.ndim])
+    return writes if trace.program.shares_by_layout else ()
 
 
 class _Passed:

@@ -14,6 +14,7 @@ from cyxla.numpy.indexing.access import broadcast_value
 from cyxla.numpy.indexing.bounds import fail_where
 from cyxla.numpy.tracing.arrays.deferred_array import DeferredArray, has_element_type
 from cyxla.numpy.tracing.arrays.known_array import KnownArray
+from cyxla.numpy.tracing.arrays.layout_reads import note_sharing
 from cyxla.numpy.tracing.arrays.memory_layout import column_major
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.registry import ALTERNATIVES, implements
@@ -250,6 +251,8 @@ def array(
     """Return a copy of an array, or an array of nested lists."""
     result = _as_array(object, dtype)
     letter = order_letter(order)
+    if letter in "CF":
+        note_sharing(result)
     has_order = (
         letter in "AK" or result.memory.flags.c_contiguous if letter != "F" else result.memory.flags.f_contiguous
     )
@@ -264,6 +267,7 @@ def array(
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
     """Return the array itself if it is contiguous, else a copy; its rank is at least one."""
     result = _as_array(a, dtype)
+    note_sharing(result)
     if not result.contiguous:
         result = result.copy()
     return result if result.ndim else reshape_row_major(result, (1,))
@@ -273,6 +277,7 @@ def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
     """Return the array itself if it is contiguous in column-major order, else a copy; its rank is at least one."""
     result = _as_array(a, dtype)
+    note_sharing(result)
     if not result.memory.flags.f_contiguous:
         return TracedArray(value_of(result), memory=column_major(result.shape, result.dtype))
     return result if result.ndim else reshape_row_major(result, (1,))
@@ -285,6 +290,8 @@ def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = 
     if {"C", "F"} <= flags:
         raise ValueError('Cannot specify both "C" and "F" order')
     result = asfortranarray(a, dtype) if "F" in flags else _as_array(a, dtype)
+    if "C" in flags:
+        note_sharing(result)
     return result.copy() if "O" in flags or ("C" in flags and not result.contiguous) else result
 
 

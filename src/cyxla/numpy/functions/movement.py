@@ -11,6 +11,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.indexing.access import get
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.arrays.layout_reads import note_layout, note_reshape, note_sharing
 from cyxla.numpy.tracing.arrays.memory_layout import Memory, column_major, reshape_view
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, require_sizes, value_of
 from cyxla.numpy.tracing.registry import implements
@@ -59,6 +60,7 @@ def size(a: Any, axis: Any = None) -> int:
 def reshape_row_major(a: Array, sizes: Sequence[int]) -> Array:
     """Reshape in row-major order: a view if NumPy makes one."""
     old, new = a.shape, tuple(sizes)
+    note_reshape(a, new)
     memory = None if a.contiguous else reshape_view(a.memory, new)
     if a.contiguous or memory is not None:
         return make_movement_view(a, lambda v: xla.reshape(v, new), lambda v: xla.reshape(v, old), memory)
@@ -114,6 +116,7 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     sizes = np.reshape(shape_only_array(array), shape, order=order).shape  # type: ignore[call-overload]
     is_column_major = resolve_order(array, order, "reshape") == "F" and sizes != array.shape
     if is_column_major and sum(n > 1 for n in (*array.shape, *sizes)) > 2:
+        note_reshape(array, sizes, "F")
         result = _reshape_column_major(array, sizes, reshape_view(array.memory, sizes, "F"))
     else:
         result = reshape_row_major(array, sizes)
@@ -126,6 +129,7 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
 def ravel(a: Any, order: str = "C") -> Array:
     """Flatten; the result is a view if the elements are contiguous."""
     array = as_strong(a)
+    note_sharing(array)
     if resolve_order(array, order, "ravel") == "F" and array.ndim > 1:
         memory = reshape_view(array.memory, (array.size,), "F")
         return _reshape_column_major(
@@ -250,6 +254,7 @@ def sliding_window_view(
 def as_strided(x: Any, shape: Any = None, strides: Any = None, subok: bool = False, writeable: bool = True) -> Array:
     """Return a view with other sizes and strides, of an array in row-major order; it can be read, not written."""
     array: Array = as_strong(x)
+    note_layout(array)
     if not array.memory.flags.c_contiguous:
         raise UnimplementedError(
             "as_strided of an array that is not in row-major order cannot be traced", where=_trace.user_line(),

@@ -156,6 +156,10 @@ class Program:
         Lists, dicts and dataclasses that may be one object in the plain run; see `cyxla.numpy.rewriting.parts.aliases`.
     compares_objects : bool
         Whether arrays or containers have been compared with `is`, which are other objects unless one is passed twice.
+    shares_by_layout : bool
+        Whether it depends on an argument's being contiguous what shares memory with it.
+    reads_layout : bool
+        Whether flags or strides of an argument are read.
     created : dict of int to (object, type)
         Objects that the function has made of plain classes of the user, with these classes, by identity.
     """
@@ -186,6 +190,8 @@ class Program:
     arguments: list[Any] = field(default_factory=list)
     aliases: list[Any] = field(default_factory=list)
     compares_objects: bool = False
+    shares_by_layout: bool = False
+    reads_layout: bool = False
     created: dict[int, tuple[Any, type]] = field(default_factory=dict)
 
     @contextlib.contextmanager

@@ -63,6 +63,8 @@ class SlotChecks:
         self._check_rank0(slot, array)
         if array.doubt is not None and array.doubt.is_numpy:
             leave(self._trace, array.doubt)
+            if slot.doubt is not None:
+                slot.doubt.op = self._trace.constant(False, np.dtype(bool))
         elif self._plan.knowledge() == before:
             self._check_class(slot, array)
 

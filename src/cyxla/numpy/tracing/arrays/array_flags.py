@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from cyxla.errors import UnimplementedError
+from cyxla.numpy.tracing.arrays.layout_reads import note_layout
 from cyxla.numpy.tracing.trace import user_line
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class TracedFlags:
             return array.writeable
         if name == "owndata":
             return array.base is None
+        note_layout(array)
         if name in ("behaved", "carray"):
             return array.writeable and (name == "behaved" or array.memory.flags.c_contiguous)
         return getattr(array.memory.flags, name)

@@ -15,6 +15,7 @@ from cyxla._native import arguments
 from cyxla.errors import DTypeError, TraceError, UnimplementedError
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.arrays.array_flags import TracedFlags
+from cyxla.numpy.tracing.arrays.layout_reads import note_layout
 from cyxla.numpy.tracing.arrays.memory_layout import Memory, memory_of, reshape_view, row_major
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.results.conversion import convert
@@ -204,6 +205,7 @@ class TracedArray:
     @shape.setter
     def shape(self, sizes: Any) -> None:
         new, old, view = self.reshape(sizes).shape, self.shape, self._view
+        note_layout(self)
         if self._memory is not None:
             memory = reshape_view(self._memory, new)
             if memory is None:
@@ -238,6 +240,7 @@ class TracedArray:
     @property
     def strides(self) -> tuple[int, ...]:
         """Bytes to the next element along each dimension in NumPy's memory layout."""
+        note_layout(self)
         return self.memory.strides
 
     @property

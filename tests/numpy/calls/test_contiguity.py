@@ -1,0 +1,110 @@
+"""Arguments that are not contiguous: what shares memory with them is what shares it in NumPy."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import cyxla
+from cyxla.errors import FallbackWarning, UnimplementedError
+
+BASE = np.arange(96.0).reshape(8, 12)
+LAYOUTS = {
+    "contiguous": lambda: BASE[:4, :6].copy(), "column-major": lambda: np.asfortranarray(BASE[:4, :6]),
+    "rows backwards": lambda: BASE[:4, :6].copy()[::-1], "columns backwards": lambda: BASE[:4, :6].copy()[:, ::-1],
+    "every other column": lambda: BASE[:4].copy()[:, ::2], "every other row": lambda: BASE.copy()[::2, :6],
+    "part": lambda: BASE.copy()[1:5, 2:8], "transposed part": lambda: BASE.copy()[:6, :4].T,
+    "all backwards": lambda: BASE[:4, :6].copy()[::-1, ::-1], "one row": lambda: BASE[:1, :6].copy(),
+    "three dimensions": lambda: BASE.copy().reshape(4, 2, 12)[:, :, ::-1],
+    "moved dimensions": lambda: BASE.copy().reshape(4, 2, 12).transpose(2, 1, 0),
+}  # fmt: skip
+
+
+def writes_to_reshaped(a):
+    a.reshape(-1)[1] += 10
+
+
+def writes_to_a_flat_array(a):
+    a.ravel()[1] += 10
+
+
+def reads_a_view_after_a_write(a):
+    b = a.reshape(-1)
+    a[0] = 7.0
+    return b.sum()
+
+
+def writes_to_reshaped_rows(a):
+    b = a[1:].reshape(-1) if len(a) > 1 else a
+    b[0] += 10
+
+
+def writes_in_column_major_order(a):
+    a.reshape(-1, order="F")[1] += 10
+
+
+def writes_to_a_contiguous_array(a):
+    np.ascontiguousarray(a)[0] += 10
+    np.require(a, requirements=["C"])[-1] += 5
+
+
+def writes_to_an_array_in_column_major_order(a):
+    np.asfortranarray(a)[0] += 10
+
+
+def writes_to_split_dimensions(a):
+    a.reshape(*a.shape, 1)[0] += 10
+    a[:, None].reshape(a.shape[0], 1, *a.shape[1:])[0] += 3
+
+
+def flags_and_strides(a):
+    return a.flags.c_contiguous, a.flags["F"], a.strides, a[0] * 2
+
+
+def shape_that_is_assigned(a):
+    b = a.view()
+    b.shape = (-1,)
+    return b * 2
+
+
+FUNCTIONS = [
+    writes_to_reshaped, writes_to_a_flat_array, reads_a_view_after_a_write, writes_to_reshaped_rows,
+    writes_in_column_major_order, writes_to_a_contiguous_array, writes_to_an_array_in_column_major_order,
+    writes_to_split_dimensions, flags_and_strides, shape_that_is_assigned,
+]  # fmt: skip
+
+
+def _outcome(function, array):
+    try:
+        return function(array)
+    except AttributeError as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_layouts(function, backend):
+    run = cyxla.jit(function, platform=backend, fallback="numpy")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FallbackWarning)
+        for name, make in LAYOUTS.items():
+            for _ in range(2):
+                given, plain = make(), make()
+                got, want = _outcome(run, given), _outcome(function, plain)
+                np.testing.assert_array_equal(given, plain, err_msg=name)
+                for g, w in zip(*[v if isinstance(v, tuple) else (v,) for v in (got, want)], strict=True):
+                    np.testing.assert_array_equal(g, w, err_msg=name)
+
+
+def test_programs_run_on_contiguous_arguments_and_others_are_named():
+    run = cyxla.jit(writes_to_reshaped, fallback="error")
+    for name in ("contiguous", "column-major", "one row"):
+        run(LAYOUTS[name]())
+    with pytest.raises(UnimplementedError, match="depends on the memory of an argument that is not contiguous"):
+        run(LAYOUTS["part"]())
+    assert cyxla.jit(writes_to_split_dimensions, fallback="error")(LAYOUTS["part"]()) is None
+
+
+def test_reading_alone_depends_on_no_layout():
+    run = cyxla.jit(lambda a: a.reshape(-1) * 2, fallback="error")
+    for make in LAYOUTS.values():
+        np.testing.assert_array_equal(run(make()), make().reshape(-1) * 2)

@@ -99,9 +99,26 @@ def test_programs_run_on_contiguous_arguments_and_others_are_named():
     run = cyxla.jit(writes_to_reshaped, fallback="error")
     for name in ("contiguous", "column-major", "one row"):
         run(LAYOUTS[name]())
-    with pytest.raises(UnimplementedError, match="depends on the memory of an argument that is not contiguous"):
+    with pytest.raises(UnimplementedError, match="depends on the memory of an array that is not contiguous"):
         run(LAYOUTS["part"]())
     assert cyxla.jit(writes_to_split_dimensions, fallback="error")(LAYOUTS["part"]()) is None
+
+
+TABLE = BASE.copy()[::2, ::3]
+
+
+def writes_to_an_array_from_outside(x):
+    TABLE.ravel()[1] += x[0]
+    return TABLE[0, :2] * x[0]
+
+
+def test_arrays_from_outside():
+    with pytest.raises(UnimplementedError, match="depends on the memory of an array that is not contiguous"):
+        cyxla.jit(writes_to_an_array_from_outside, fallback="error")(np.ones(3))
+    run = cyxla.jit(writes_to_an_array_from_outside, fallback="numpy")
+    with pytest.warns(FallbackWarning, match="not contiguous"):
+        np.testing.assert_array_equal(run(np.ones(3)), BASE[0, [0, 3]])
+    np.testing.assert_array_equal(TABLE, BASE[::2, ::3])
 
 
 def test_reading_alone_depends_on_no_layout():

@@ -270,11 +270,13 @@ class Jitted(Dispatcher, Generic[P, R]):
 
     def call_plainly(self, compiled: Compiled, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
         """Call the function itself: always, or where a program must not run on the arrays that are passed."""
-        if compiled.dense and not all(a.flags.c_contiguous or a.flags.f_contiguous for a in _arrays(args)):
-            self._fall_back(UnimplementedError(
-                f"{self.name} depends on the memory of an argument that is not contiguous", hint="pass a.copy()",
-            ))  # fmt: skip
-            return self._call_function(args, kwnames)
+        if isinstance(compiled, Entry) and compiled.dense:
+            arrays = _arrays([*args, *(compiled.guards.fetch(args) or ())])
+            if not all(a.flags.c_contiguous or a.flags.f_contiguous for a in arrays):
+                self._fall_back(UnimplementedError(
+                    f"{self.name} depends on the memory of an array that is not contiguous", hint="pass a.copy()",
+                ))  # fmt: skip
+                return self._call_function(args, kwnames)
         if not compiled.plain and all(a.flags.writeable for a in _arrays(args)):
             shared = self._with_shared_memory(compiled, args, kwnames)
             if shared is not None:

@@ -97,7 +97,8 @@ A compiled function gives what the plain function gives, written arguments and c
 * Arrays among the arguments are written in place where possible: without a copy if they are contiguous and the program
   cannot fail, else through a temporary. An exception leaves them as they were. Where a written array is read-only, the
   plain function runs; so it does where a written array shares memory with another one, unless both are the same array,
-  or the write is the last thing that the function does, as in `np.add(x, 1, out=y)`.
+  or the write is the last thing that the function does, as in `np.add(x, 1, out=y)`. Of arrays that are not contiguous,
+  such as `x[::2]`, it may depend on their strides whether a write to `x.ravel()` reaches them: there, too, it runs.
 * Lists, dicts and dataclasses among the arguments (`d["k"] = v`, `lst.append(v)`, `obj.attr = v`) are changed after
   each run. Such calls take some microseconds more.
 * Arrays from globals, closures, attributes, defaults and `functools.partial`, also those of your modules, classes and

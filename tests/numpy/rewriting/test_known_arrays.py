@@ -218,6 +218,20 @@ def needs_and_writes(x, c):
     return np.zeros(n)
 
 
+def needs_and_writes_under_a_known_condition(x, k):
+    n = int(x.sum())
+    if k > 2:
+        x[0] = k
+    return np.zeros((n, k))
+
+
+def test_write_of_an_array_needed_by_an_earlier_call_is_refused_without_a_fallback():
+    run = cyxla.jit(needs_and_writes_under_a_known_condition, fallback="error")
+    assert run(np.array([1, 2]), 1).shape == (3, 1)
+    with pytest.raises(cyxla.errors.TraceError, match="may not be written"):
+        run(np.array([1, 2]), 5)
+
+
 def test_write_of_a_needed_array_is_refused_without_a_fallback():
     with pytest.raises(cyxla.errors.TraceError, match="may not be written"):
         cyxla.jit(needs_and_writes, fallback="error")(np.array([1, 2]), np.ones(2))

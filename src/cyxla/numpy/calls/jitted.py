@@ -304,12 +304,7 @@ class Jitted(Dispatcher, Generic[P, R]):
     def call_after_failure(self, error: Exception, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
         """Call the function itself after a failed run, whose error it may catch, or may not raise."""
         if self._fallback == "error":
-            if self._forms.static and isinstance(error, ValueError) and "read-only" in message_of(error):
-                text, _, where = str(error).partition("\n  at:   ")
-                raise TraceError(
-                    "an argument whose values the function needs while it is traced may not be written: " + text,
-                    where=where, hint="write to a copy",
-                ) from error  # fmt: skip
+            self._refuse_write_to_static(error)
             raise error
         if getattr(error, "leaves_with_warning", False):
             text, _, where = str(error).partition("\n  at:   ")
@@ -319,6 +314,15 @@ class Jitted(Dispatcher, Generic[P, R]):
         except Exception as raised:
             _drop_caught(raised)
             raise
+
+    def _refuse_write_to_static(self, error: Exception) -> None:
+        """Raise the refusal of a write to an argument that is static for its values, if this is its error."""
+        if self._forms.static and isinstance(error, ValueError) and "read-only" in message_of(error):
+            text, _, where = str(error).partition("\n  at:   ")
+            raise TraceError(
+                "an argument whose values the function needs while it is traced may not be written: " + text,
+                where=where, hint="write to a copy",
+            ) from error  # fmt: skip
 
     def _call_function(self, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
         count = len(args) - len(kwnames)
@@ -354,6 +358,8 @@ class Jitted(Dispatcher, Generic[P, R]):
                 if call.number_lists and self._forms.adapt(call, error):
                     continue
                 if refusal is None or not isinstance(error, ValueError) or "read-only" not in message_of(error):
+                    if self._fallback == "error":
+                        self._refuse_write_to_static(error)
                     raise
                 return call, self._plain_entry(call, refusal)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cyxla
-from cyxla.errors import FallbackWarning, UnimplementedError
+from cyxla.errors import FallbackWarning, InvalidArgumentError, UnimplementedError
 
 BASE = np.arange(96.0).reshape(8, 12)
 LAYOUTS = {
@@ -119,6 +119,15 @@ def test_arrays_from_outside():
     with pytest.warns(FallbackWarning, match="not contiguous"):
         np.testing.assert_array_equal(run(np.ones(3)), BASE[0, [0, 3]])
     np.testing.assert_array_equal(TABLE, BASE[::2, ::3])
+
+
+@pytest.mark.parametrize("function", [writes_to_reshaped, flags_and_strides])
+def test_executables_refuse_arguments_that_are_not_contiguous(function):
+    run = cyxla.jit(function).compile(BASE[:4, :6].copy())
+    run(BASE[:4, :6].copy())
+    for name in ("column-major", "part"):
+        with pytest.raises(InvalidArgumentError, match="argument 0 must be contiguous"):
+            run(LAYOUTS[name]())
 
 
 def test_reading_alone_depends_on_no_layout():

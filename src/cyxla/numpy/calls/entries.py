@@ -402,6 +402,7 @@ class TracedExecutable(WrappedExecutable):
             _refuse_sized_out(self._lowered)
         outputs = (out,) if self._is_array and out is not None else out
         others = [None] * (len(self._lowered.writes) + self._lowered.fails)
+        self._require_dense(args)
         targets = self._written_arguments(args) if self._lowered.writes else []
         results = self._whole(*args, out=None if out is None else (*outputs, *others))
         if self._lowered.fails:
@@ -412,6 +413,14 @@ class TracedExecutable(WrappedExecutable):
             np.copyto(target, value)
         arrays = build_arrays(self._lowered.tree, iter(results))
         return arrays[0] if self._is_array else tuple(arrays)
+
+    def _require_dense(self, args: Sequence[Any]) -> None:
+        """Raise InvalidArgumentError for an argument that is not contiguous though results depend on its memory."""
+        for k in self._lowered.dense:
+            if k < len(args) and isinstance(args[k], np.ndarray) and not args[k].flags.c_contiguous:
+                raise InvalidArgumentError(
+                    f"argument {k} must be contiguous, since the function depends on its memory", hint="pass a copy"
+                )
 
     def _written_arguments(self, args: Sequence[Any]) -> list[Any]:
         """Return the arguments to write.
@@ -427,8 +436,6 @@ class TracedExecutable(WrappedExecutable):
         for k, target in zip(self._lowered.writes, targets, strict=False):
             if type(target) is not np.ndarray or not target.flags.writeable:
                 raise InvalidArgumentError(f"argument {k} is written, and must be a writeable NumPy array")
-            if k in self._lowered.dense and not (target.flags.c_contiguous or target.flags.f_contiguous):
-                raise InvalidArgumentError(f"argument {k} must be contiguous: what shares its memory depends on it")
             if any(isinstance(a, np.ndarray) and np.may_share_memory(a, target) for a in (*args[:k], *args[k + 1 :])):
                 raise InvalidArgumentError(f"argument {k} is written, and shares memory with another argument")
         return targets

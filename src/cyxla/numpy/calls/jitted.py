@@ -620,7 +620,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         """Compile native code, with further options."""
         compiler, compile_options = self._compilation(lowered, call, options)
         executable = compiler.compile(lowered.module, compile_options)
-        if not lowered.fails and not lowered.writes and not lowered.is_sized:
+        if not (lowered.fails or lowered.writes or lowered.dense or lowered.is_sized):
             return executable
         return TracedExecutable(lowered, executable, source)
 

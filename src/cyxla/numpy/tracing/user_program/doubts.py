@@ -43,10 +43,10 @@ def note_doubt(result: TracedArray, test: XlaOp, first: Any, second: Any) -> Non
     if result.ndim:
         return
     kind, choices = class_of(result), (first, second)
-    for value, is_chosen in ((first, test), (second, None)):
-        if may_be_rounded(value, result.dtype):
-            chosen = xla.not_(require_current().capture(test)) if is_chosen is None else require_current().capture(test)
-            leave_if_rounded(result, chosen)
+    for value, is_first in ((first, True), (second, False)):
+        if _may_be_rounded(value, result.dtype):
+            chosen = require_current().capture(test)
+            _leave_if_rounded(result, chosen if is_first else xla.not_(chosen))
     result.is_mixed = len({class_of(v) for v in choices}) > 1 or any(getattr(v, "is_mixed", False) for v in choices)
     doubts = [doubt_of(v, kind) for v in choices]
     known = [d for d in doubts if d is not None]
@@ -57,7 +57,7 @@ def note_doubt(result: TracedArray, test: XlaOp, first: Any, second: Any) -> Non
     result.doubt = Doubt(xla.select(require_current().capture(test), one, other), any(d.is_numpy for d in known))
 
 
-def may_be_rounded(value: Any, dtype: np.dtype[Any]) -> bool:
+def _may_be_rounded(value: Any, dtype: np.dtype[Any]) -> bool:
     """Return True for an integer, not known while tracing, that a float of a dtype may not hold."""
     if dtype.kind not in "fc" or not isinstance(value, TracedArray) or value.dtype.kind not in "iu":
         return False
@@ -71,23 +71,15 @@ def _most_exact(dtype: np.dtype[Any]) -> float:
     return 2.0 ** (np.finfo(dtype).nmant + 1)
 
 
-def leave_if_rounded(number: TracedArray, test: XlaOp | None = None) -> None:
-    """Make the plain function run in place of runs in which an integer was rounded to a float.
-
-    Parameters
-    ----------
-    number : TracedArray
-        Float that an integer became.
-    test : XlaOp, optional
-        pred[] of the current trace, whether the integer did.
-    """
+def _leave_if_rounded(number: TracedArray, test: XlaOp) -> None:
+    """Make the plain function run in place of runs in which an integer became a float, by a test, and was rounded."""
     trace = require_current()
     value = trace.capture(number._op)
     magnitude = xla.abs_(xla.real(value) if number.dtype.kind == "c" else value)
     limit = trace.constant(_most_exact(number.dtype), np.finfo(number.dtype).dtype)
     is_large = xla.ge(xla.reshape(magnitude, ()), limit)
     text = f"an integer is too large for the float that it becomes by the values\n  at:   {user_line()}"
-    trace.leave_if(is_large if test is None else xla.and_(test, is_large), lambda _: OverflowError(text))
+    trace.leave_if(xla.and_(test, is_large), lambda _: OverflowError(text))
 
 
 def doubt_of(value: Any, kind: type) -> Doubt | None:

@@ -358,6 +358,12 @@ CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
     "loops/map_blocks.h": (
         [("loops/map_blocks.h", {"MAP_PREFIX": prefix, "MAP_BLOCK": 64}) for prefix in "ab"], ("a_run", "b_run"),
     ),
+    "loops/compare_words.h": (
+        [("loops/compare_words.h", {
+            "WORDS_NAME": f"{name}_less", "WORDS_COUNT": 64, "WORDS_TYPE": name, "WORDS_OPERATOR": "<",
+        }) for name in ("double", "int64_t")],
+        ("double_less", "int64_t_less"),
+    ),
     "reduce/first_extreme.h": (
         [("reduce/first_extreme.h", {
             "FIRST_PREFIX": prefix, "FIRST_TYPE": "float", "FIRST_MEMORY": "float", "FIRST_MASK": "int32_t",

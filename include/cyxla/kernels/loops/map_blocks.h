@@ -6,20 +6,16 @@
  *               `prefix_function`
  *   MAP_BLOCK   elements of a block; shorter rows are copied to buffers of this length
  *
- * The numbers: elements of the result, elements of a task, elements of a row; for each operand how it is spread over
- * the result: MAP_SAME if it is one element, MAP_EACH if it has as many elements, MAP_ROW if it is the row of all rows,
- * MAP_COLUMN if it has an element for each row. The sizes are the bytes of an element of each operand, of which there
- * are at most three, then of the result.
+ * The numbers: elements of the result, elements of a task; the number of loops over the result and their lengths, the
+ * last one that of a row; for each operand the index of its first element and its strides in these loops, of which the
+ * last one is 1, or 0 for one element in all of a row. The sizes are the bytes of an element of each operand, of which
+ * there are at most three, then of the result.
  */
 #include "../../abi.h"
 #include "../../compiler.h"
 #include "../../prebuilt.h"
 
 #define MAP(name) CYX_JOIN(MAP_PREFIX, name)
-#define MAP_SAME 0
-#define MAP_EACH 1
-#define MAP_ROW 2
-#define MAP_COLUMN 3
 typedef void (*MAP(function))(const char *const *in, char *out, int64_t blocks, const int64_t *steps);
 
 /* Fill a block with one element. */
@@ -73,30 +69,40 @@ static void MAP(part)(const char *const *from, char *out, int64_t count, int ope
     MAP(rest)(in, out + next * sizes[3], count - next, operands, sizes, steps, function);
 }
 
+/* Return the index of an operand's element at the start of a row. `read` is its first index, then its strides. */
+static int64_t MAP(start)(const int64_t *read, const int64_t *lengths, int64_t loops, int64_t row) {
+  int64_t index = read[0];
+  for (int64_t l = loops - 2; l >= 0; --l) {
+    index += row % lengths[l] * read[1 + l];
+    row /= lengths[l];
+  }
+  return index;
+}
+
 static cyx_status MAP(run)(void *const *bufs, int64_t begin, int64_t end, int operands, const int *sizes,
                            MAP(function) function) {
-  const int64_t *numbers = CYX_NUMBERS(bufs), row = numbers[2], *spread = numbers + 3;
+  const int64_t *numbers = CYX_NUMBERS(bufs), loops = numbers[2], *lengths = numbers + 3;
+  const int64_t length = lengths[loops - 1], *reads = lengths + loops;
   const int64_t first = begin * numbers[1], last = end * numbers[1] < numbers[0] ? end * numbers[1] : numbers[0];
   char same[3][MAP_BLOCK * 16] __attribute__((aligned(64)));
-  const char *in[3];
+  const char *in[3], *filled[3] = {0, 0, 0};
   char *const out = bufs[operands];
   int64_t steps[3];
   int overwrites = 0;
   for (int o = 0; o < operands; ++o) {
-    const int moves = spread[o] == MAP_EACH || spread[o] == MAP_ROW;
-    steps[o] = moves ? MAP_BLOCK * sizes[o] : 0;
-    if (spread[o] == MAP_SAME) MAP(fill)(same[o], bufs[o], sizes[o]);
+    steps[o] = reads[o * (loops + 1) + loops] * MAP_BLOCK * sizes[o];
     overwrites |= bufs[o] == (void *)out;
   }
   for (int64_t at = first, count; at < last; at += count) {
-    const int64_t column = at % row;
-    count = row - column < last - at ? row - column : last - at;
+    const int64_t row = at / length, column = at - row * length;
+    count = length - column < last - at ? length - column : last - at;
     for (int o = 0; o < operands; ++o) {
-      const char *const operand = bufs[o];
-      if (spread[o] == MAP_COLUMN) MAP(fill)(same[o], operand + at / row * sizes[o], sizes[o]);
-      in[o] = spread[o] == MAP_EACH  ? operand + at * sizes[o]
-              : spread[o] == MAP_ROW ? operand + column * sizes[o]
-                                     : same[o];
+      const int64_t start = MAP(start)(reads + o * (loops + 1), lengths, loops, row);
+      in[o] = (const char *)bufs[o] + (start + (steps[o] ? column : 0)) * sizes[o];
+      if (steps[o]) continue;
+      if (in[o] != filled[o]) MAP(fill)(same[o], in[o], sizes[o]);
+      filled[o] = in[o];
+      in[o] = same[o];
     }
     MAP(part)(in, out + at * sizes[3], count, operands, sizes, steps, overwrites, function);
   }
@@ -105,7 +111,3 @@ static cyx_status MAP(run)(void *const *bufs, int64_t begin, int64_t end, int op
 
 #undef MAP_PREFIX
 #undef MAP_BLOCK
-#undef MAP_SAME
-#undef MAP_EACH
-#undef MAP_ROW
-#undef MAP_COLUMN

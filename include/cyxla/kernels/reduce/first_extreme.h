@@ -155,16 +155,16 @@ static void FIRST(columns)(const FIRST_MEMORY *from, int64_t n, int64_t stride, 
 }
 
 static cyx_status FIRST(run)(void *const *bufs, int64_t begin, int64_t end) {
-  const int64_t *numbers = CYX_NUMBERS(bufs), n = numbers[1], inner = numbers[2];
+  const int64_t *numbers = CYX_NUMBERS(bufs), n = numbers[1], inner = numbers[2], tasks = numbers[3];
   const int64_t blocks = (inner + FIRST_BLOCK - 1) / FIRST_BLOCK, units = numbers[0] * blocks;
-  for (int64_t u = units * begin / numbers[3]; u < units * end / numbers[3]; ++u) {
+  const int64_t first = units * begin / tasks, last = units * end / tasks;
+  const FIRST_MEMORY *from = bufs[0];
+  int64_t *to = bufs[1];
+  for (int64_t u = first; inner == 1 && u < last; ++u) to[u] = FIRST(row)(from + u * n, n);
+  for (int64_t u = first; inner > 1 && u < last; ++u) {
     const int64_t o = u / blocks, at = u % blocks * FIRST_BLOCK;
-    const FIRST_MEMORY *from = (const FIRST_MEMORY *)bufs[0] + o * n * inner + at;
-    int64_t *to = (int64_t *)bufs[1] + o * inner + at;
-    if (inner == 1)
-      to[0] = FIRST(row)(from, n);
-    else
-      FIRST(columns)(from, n, inner, (int)(inner - at < FIRST_BLOCK ? inner - at : FIRST_BLOCK), to);
+    const int width = (int)(inner - at < FIRST_BLOCK ? inner - at : FIRST_BLOCK);
+    FIRST(columns)(from + o * n * inner + at, n, inner, width, to + o * inner + at);
   }
   return CYX_OK;
 }

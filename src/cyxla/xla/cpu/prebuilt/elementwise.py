@@ -70,6 +70,11 @@ _BOUNDED = {
 _EXCLUDED_BITS = {"at_least": "(uint64_t)1 << {sign}", "at_most": "0"}  # of -0.0, and of 0.0
 
 
+#: Comparisons by vectors of words.
+_WORDS = (E.F64, E.S64, E.U64)
+_OPERATORS = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
+
+
 def text(_: Level) -> str:
     """Return the C of the functions."""
     used = dict.fromkeys(t for form in forms() for t in (form.result, *form.operands))
@@ -77,9 +82,15 @@ def text(_: Level) -> str:
         [
             *(scalar.memory_typedef(f"map_{t}", t) + "\n" for t in used),
             instantiate("loops/map_blocks.h", MAP_PREFIX="map", MAP_BLOCK=BLOCK),
+            *(_word_comparison(t, direction) for t in _WORDS for direction in _OPERATORS),
             *(_function(*item) for item in forms().items()),
         ]
     )
+
+
+def _word_comparison(t: E, direction: str) -> str:
+    parameters = {"WORDS_NAME": f"words_{direction}_{t}", "WORDS_COUNT": BLOCK, "WORDS_TYPE": f"map_{t}"}
+    return instantiate("loops/compare_words.h", **parameters, WORDS_OPERATOR=_OPERATORS[direction])
 
 
 def _function(form: Form, name: str) -> str:
@@ -102,6 +113,8 @@ def _size(dtype: E) -> int:
 
 
 def _loops(form: Form) -> str:
+    if form.opcode == "compare" and form.operands[0] in _WORDS:
+        return f"  words_{form.direction}_{form.operands[0]}(r, p0, p1);"
     values = [f"x{k}" for k in range(len(form.operands))]
     loads = "".join(
         f"    const {scalar.local_type(t)} x{k} = {scalar.load(t, f'p{k}[k]')};\n" for k, t in enumerate(form.operands)

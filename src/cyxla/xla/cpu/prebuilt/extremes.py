@@ -33,9 +33,10 @@ _INTEGERS: Final = (Kind.PRED, Kind.SIGNED, Kind.UNSIGNED)
 _MAX_SIZE: Final = 2**31 - 1  # of the dimension, for places of 32 bits
 
 # Sizes up to which NumPy's own functions are slower, measured: a row by itself, some rows, columns.
-_ROW_BYTES: Final = 1 << 13
-_FEW_ROWS, _SHORT_ROW, _FEW_ELEMENTS = 32, 127, 1024  # of all rows
-_F32_ROWS: Final = range(16, 129)  # elements of rows of which there may be any number
+_LONE_ROW_BYTES: Final = 1 << 13
+_FEW_ROWS, _FEW_ELEMENTS = 32, 1024  # rows, elements of all rows
+_SHORT_ROW_BYTES, _FEW_BYTES = 400, 1 << 12  # of each of some rows, or of all
+_4_BYTE_ROWS: Final = range(16, 32)  # elements of 4 bytes in a row, of which there may be any number
 _FEW_STEPS: Final = 64  # elements of columns one after the other
 _WIDE, _WIDE_BYTES = 16, 64  # elements and bytes of neighbouring columns that may be of any length
 
@@ -84,9 +85,10 @@ def is_quick(search: Search) -> bool:
     if inner > 1:
         return outer * n <= _FEW_STEPS or (inner >= _WIDE and inner * size >= _WIDE_BYTES)
     if outer == 1:
-        return n * size <= _ROW_BYTES
-    is_small = outer <= _FEW_ROWS and n <= _SHORT_ROW and outer * n <= _FEW_ELEMENTS
-    return is_small or (shape.dtype is ElementType.F32 and n in _F32_ROWS)
+        return n * size <= _LONE_ROW_BYTES
+    is_short = n * size <= _SHORT_ROW_BYTES or outer * n * size <= _FEW_BYTES
+    is_small = is_short and outer <= _FEW_ROWS and outer * n <= _FEW_ELEMENTS
+    return is_small or (size == 4 and n in _4_BYTE_ROWS)
 
 
 def _is_searchable(search: Search) -> bool:

@@ -22,6 +22,7 @@ from cyxla.xla.cpu.prebuilt.coverage import NotCoveredError
 from cyxla.xla.cpu.prebuilt.forms import OPCODES
 from cyxla.xla.cpu.prebuilt.recipe_writer import RecipeWriter, RecordingWriter
 from cyxla.xla.cpu.prebuilt.steps import elements, moves, products, reductions
+from cyxla.xla.cpu.prebuilt.strided_operands import STRIDED
 from cyxla.xla.cpu.prebuilt.survey import VIEWS, Survey
 from cyxla.xla.cpu.run import signature
 from cyxla.xla.cpu.run.executable import CpuExecutable, Manifest
@@ -139,10 +140,7 @@ _STEPS: Final[Mapping[str, Callable[[RecipeWriter, Instruction], None]]] = {
     "parameter": elements.parameter,
     "constant": elements.constant,
     "iota": elements.iota,
-    "transpose": moves.transpose,
-    "broadcast": moves.broadcast,
-    "reverse": moves.reverse,
-    "slice": moves.slice_,
+    **dict.fromkeys(STRIDED, moves.strided),
     "concatenate": moves.concatenate,
     "pad": moves.pad,
     "reduce": reductions.reduce,

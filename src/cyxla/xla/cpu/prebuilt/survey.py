@@ -11,12 +11,11 @@ from cyxla.xla.cpu.prebuilt.clamps import find_clamps
 from cyxla.xla.cpu.prebuilt.coverage import check, check_folded, is_inexact
 from cyxla.xla.cpu.prebuilt.extremes import find_searches, needed
 from cyxla.xla.cpu.prebuilt.forms import OPCODES
-from cyxla.xla.cpu.prebuilt.spreads import find_spreads
+from cyxla.xla.cpu.prebuilt.strided_operands import STRIDED, find_strided
 from cyxla.xla.hlo import HloModule, Instruction
 
 VIEWS: Final = frozenset({"reshape", "bitcast", "copy"})  # the same elements in the same order
-_MOVES: Final = frozenset({"transpose", "broadcast", "reverse", "slice"})  # of equal elements: no operation
-_UNIFORM_OF_UNIFORM: Final = OPCODES | VIEWS | _MOVES
+_UNIFORM_OF_UNIFORM: Final = OPCODES | VIEWS | STRIDED.keys()
 
 
 class Survey:
@@ -39,8 +38,8 @@ class Survey:
         Results of the program.
     searches, clamps : dict
         Instructions that one function computes together with their operands.
-    spreads : dict of Instruction to Spread
-        Broadcasts that are read without a copy.
+    strided : dict of Instruction to Strided
+        Broadcasts, slices, transposes and reversals that are read without a copy.
     source : dict of Instruction to Instruction
         Instruction whose buffer holds the elements of a value.
     uniform : set of Instruction
@@ -70,7 +69,7 @@ class Survey:
         self.clamps = {} if exact else find_clamps(order, self.results)
         computed = {ins.operands[0] for ins in self.clamps}
         self.order = [ins for ins in order if ins not in computed]
-        self.spreads = find_spreads(self.order, self.results, self.operands_of)
+        self.strided = find_strided(self.order, self.results, self.operands_of)
         self.source: dict[Instruction, Instruction] = {}
         self.uniform: set[Instruction] = set()
         self.maybe_constant: set[Instruction] = set()
@@ -94,7 +93,7 @@ class Survey:
             ) and not is_search
             if is_uniform or ins.shape.size == 1:
                 uniform.add(ins)
-            is_view = ins.opcode in VIEWS or ins in self.spreads or (is_uniform and ins.opcode in _MOVES)
+            is_view = ins.opcode in VIEWS or ins in self.strided or (is_uniform and ins.opcode in STRIDED)
             source[ins] = source[operands[0]] if is_view else ins
             if self.exact and self._may_be_constant(ins):
                 maybe_constant.add(ins)

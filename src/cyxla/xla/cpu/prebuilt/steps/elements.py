@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
@@ -13,7 +14,8 @@ from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.prebuilt.coverage import NotCoveredError
 from cyxla.xla.cpu.prebuilt.forms import BLOCK, Form
 from cyxla.xla.cpu.prebuilt.recipe_writer import BYTE_NS, RecipeWriter
-from cyxla.xla.cpu.prebuilt.spreads import EACH, SAME
+from cyxla.xla.cpu.prebuilt.strided_operands import Strided, merged_loops, row_major
+from cyxla.xla.cpu.prebuilt.survey import Survey
 from cyxla.xla.hlo import Instruction
 
 TASK: Final = 1 << 15  # elements of an element-wise operation that are one task
@@ -47,19 +49,40 @@ def elementwise(writer: RecipeWriter, ins: Instruction) -> None:
     """Call a function of `prebuilt.elementwise`."""
     survey, buffers = writer.survey, writer.buffers
     operands, opcode = survey.operands_of(ins), "clamp" if ins in survey.clamps else ins.opcode
-    source, uniform, spreads = survey.source, survey.uniform, survey.spreads
+    source, uniform = survey.source, survey.uniform
     types = tuple([o.shape.dtype for o in operands])
     function, ns = _find_form(opcode, ins.shape.dtype, types, ins.attrs.get("direction", ""), writer.suffix)
     if survey.exact and opcode == "power" and operands[1] in survey.maybe_constant:
         raise NotCoveredError("powers that the passes multiply out")
-    read = [SAME if o in uniform else spreads.get(o, EACH) for o in operands]
     count = 1 if ins in uniform else ins.shape.size
     used = [buffers.by_source[source[o]] for o in operands]
     used.append(buffers.allocate(ins))
     if count:
         tasks = -(-count // TASK)
-        row = max([s.row for s in read]) or count
-        writer.call(function, tasks, used, (count, TASK, row, *[s.kind for s in read]), ns * max(count, BLOCK))
+        loops = _loops(survey, ins, operands, count)
+        writer.call(function, tasks, used, (count, TASK, *loops), ns * max(count, BLOCK))
+
+
+def _loops(survey: Survey, ins: Instruction, operands: Sequence[Instruction], count: int) -> list[int]:
+    """Return the number of loops, their lengths, and the start and the strides of each operand."""
+    if survey.strided.keys().isdisjoint(operands):
+        starts: Sequence[int] = (0,) * len(operands)
+        lengths: Sequence[int] = (count,)
+        strides: Sequence[Sequence[int]] = [(0,) if o in survey.uniform else (1,) for o in operands]
+    else:
+        dims = ins.shape.dims
+        read = [_elements(survey, o, dims) for o in operands]
+        starts = [r.start for r in read]
+        lengths, strides = merged_loops(dims, tuple([r.strides for r in read]))
+    reads = [n for start, steps in zip(starts, strides, strict=True) for n in (start, *steps)]
+    return [len(lengths), *lengths, *reads]
+
+
+def _elements(survey: Survey, operand: Instruction, dims: Sequence[int]) -> Strided:
+    """Return the elements of an operand in its buffer."""
+    if operand in survey.uniform:
+        return Strided((0,) * len(dims))
+    return survey.strided.get(operand) or Strided(row_major(dims))
 
 
 @cache

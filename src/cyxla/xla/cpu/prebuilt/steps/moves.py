@@ -3,55 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain
 from math import prod
 
-from cyxla.types import Shape
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.prebuilt.coverage import NotCoveredError
 from cyxla.xla.cpu.prebuilt.forms import MAX_RANK
 from cyxla.xla.cpu.prebuilt.recipe_writer import BYTE_NS, RecipeWriter
+from cyxla.xla.cpu.prebuilt.strided_operands import STRIDED, merged_loops, row_major
 from cyxla.xla.cpu.prebuilt.survey import Survey
 from cyxla.xla.hlo import Instruction
 
 
-def transpose(writer: RecipeWriter, ins: Instruction) -> None:
-    """Move with permuted strides."""
-    (operand,), order = ins.operands, ins.attrs["dimensions"]
-    strides = _strides(operand.shape)
-    _move_all(writer, ins, operand, [strides[d] for d in order])
-
-
-def broadcast(writer: RecipeWriter, ins: Instruction) -> None:
-    """Move with zero strides."""
-    (operand,), mapping = ins.operands, ins.attrs["dimensions"]
-    strides = [0] * len(ins.shape.dims)
-    for d, stride in zip(mapping, _strides(operand.shape), strict=True):
-        strides[d] = stride
-    _move_all(writer, ins, operand, strides)
-
-
-def reverse(writer: RecipeWriter, ins: Instruction) -> None:
-    """Move with negative strides."""
-    (operand,), reversed_dims = ins.operands, ins.attrs["dimensions"]
-    strides, first = _strides(operand.shape), 0
-    for d in reversed_dims:
-        first += (operand.shape.dims[d] - 1) * strides[d]
-        strides[d] = -strides[d]
-    _move_all(writer, ins, operand, strides, first)
-
-
-def slice_(writer: RecipeWriter, ins: Instruction) -> None:
-    """Move with an offset and larger strides."""
-    (operand,), ranges = ins.operands, ins.attrs["slice"]
-    strides = _strides(operand.shape)
-    first = sum(r.start * s for r, s in zip(ranges, strides, strict=True))
-    _move_all(writer, ins, operand, [r.stride * s for r, s in zip(ranges, strides, strict=True)], first)
+def strided(writer: RecipeWriter, ins: Instruction) -> None:
+    """Move the elements of a transpose, broadcast, reversal or slice."""
+    (operand,), elements = ins.operands, STRIDED[ins.opcode](ins)
+    buffers = (writer.buffers.of(operand), writer.buffers.allocate(ins))
+    dims, size = ins.shape.dims, ins.shape.dtype.itemsize
+    move(writer, buffers, size, dims, elements.strides, row_major(dims), elements.start)
 
 
 def concatenate(writer: RecipeWriter, ins: Instruction) -> None:
     """Move each operand."""
-    (axis,), strides = ins.attrs["dimensions"], _strides(ins.shape)
+    (axis,), strides = ins.attrs["dimensions"], row_major(ins.shape.dims)
     buffer, start = writer.buffers.allocate(ins), 0
     for operand in ins.operands:
         move(writer, (writer.buffers.of(operand), buffer), ins.shape.dtype.itemsize, operand.shape.dims,
@@ -62,7 +36,7 @@ def concatenate(writer: RecipeWriter, ins: Instruction) -> None:
 def pad(writer: RecipeWriter, ins: Instruction) -> None:
     """Fill with the padding value, then move the operand."""
     operand, value = ins.operands
-    buffer, size, strides = writer.buffers.allocate(ins), ins.shape.dtype.itemsize, _strides(ins.shape)
+    buffer, size, strides = writer.buffers.allocate(ins), ins.shape.dtype.itemsize, row_major(ins.shape.dims)
     zeros = [0] * len(strides)
     move(writer, (writer.buffers.of(value), buffer), size, ins.shape.dims, zeros, strides)
     read_strides, dims, write_strides = read_strides_of(writer.survey, operand), [], []
@@ -85,7 +59,7 @@ def pad(writer: RecipeWriter, ins: Instruction) -> None:
 def copy_out(writer: RecipeWriter, leaf: Instruction, buffer: int) -> None:
     """Move a value to the buffer of a result."""
     dims, buffers = leaf.shape.dims, (writer.buffers.of(leaf), buffer)
-    move(writer, buffers, leaf.shape.dtype.itemsize, dims, read_strides_of(writer.survey, leaf), strides_of(dims))
+    move(writer, buffers, leaf.shape.dtype.itemsize, dims, read_strides_of(writer.survey, leaf), row_major(dims))
 
 
 def move(
@@ -95,54 +69,21 @@ def move(
     """Write the step that moves elements of a size between two buffers."""
     if 0 in dims:
         return
-    loops = _merge_loops(dims, read_strides, write_strides)
-    if loops == [(prod(dims), 1, 1)] and not read_start and not write_start:
+    lengths, strides = merged_loops(tuple(dims), (tuple(read_strides), tuple(write_strides)))
+    if lengths == (prod(dims),) and strides == ((1,), (1,)) and not read_start and not write_start:
         writer.copy(buffers[0], buffers[1], prod(dims) * size)
         return
-    if len(loops) > MAX_RANK:
-        raise NotCoveredError(f"a move of {len(loops)} dimensions")
+    if len(lengths) > MAX_RANK:
+        raise NotCoveredError(f"a move of {len(lengths)} dimensions")
     function = writer.function(f"move_{size}")
     ns = prod(dims) * (0.5 + size * BYTE_NS)
-    tasks = cost.tasks(ns, loops[0][0])
-    numbers = [read_start, write_start, len(loops), tasks, *(n for loop in loops for n in loop)]
+    tasks = cost.tasks(ns, lengths[0])
+    loops = chain.from_iterable(zip(lengths, *strides, strict=True))
+    numbers = [read_start, write_start, len(lengths), tasks, *loops]
     writer.call(function, tasks, buffers, numbers, ns)
 
 
-def read_strides_of(survey: Survey, operand: Instruction) -> list[int]:
+def read_strides_of(survey: Survey, operand: Instruction) -> tuple[int, ...]:
     """Return the strides at which the elements of an operand are read."""
-    return [0] * len(operand.shape.dims) if operand in survey.uniform else _strides(operand.shape)
-
-
-def _move_all(
-    writer: RecipeWriter, ins: Instruction, operand: Instruction, strides: Sequence[int], read_start: int = 0
-) -> None:
-    buffers = (writer.buffers.of(operand), writer.buffers.allocate(ins))
-    move(writer, buffers, ins.shape.dtype.itemsize, ins.shape.dims, strides, _strides(ins.shape), read_start)
-
-
-def _strides(shape: Shape) -> list[int]:
-    return strides_of(shape.dims)
-
-
-def strides_of(dims: Sequence[int]) -> list[int]:
-    """Return the strides, in elements, of a row-major array."""
-    strides, step = [], 1
-    for n in reversed(dims):
-        strides.append(step)
-        step *= n
-    return strides[::-1]
-
-
-def _merge_loops(
-    dims: Sequence[int], read_strides: Sequence[int], write_strides: Sequence[int]
-) -> list[tuple[int, int, int]]:
-    """Return loops as (length, read stride, write stride), with unit loops removed and contiguous ones merged."""
-    loops = [loop for loop in zip(dims, read_strides, write_strides, strict=True) if loop[0] > 1] or [(1, 1, 1)]
-    merged = loops[:1]
-    for _, (n, read_stride, write_stride) in pairwise(loops):
-        m, outer_read, outer_write = merged[-1]
-        if outer_read == n * read_stride and outer_write == n * write_stride:
-            merged[-1] = (m * n, read_stride, write_stride)
-        else:
-            merged.append((n, read_stride, write_stride))
-    return merged
+    dims = operand.shape.dims
+    return (0,) * len(dims) if operand in survey.uniform else row_major(dims)

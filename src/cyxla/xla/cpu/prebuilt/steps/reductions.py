@@ -16,7 +16,8 @@ from cyxla.xla.cpu.prebuilt.coverage import NotCoveredError
 from cyxla.xla.cpu.prebuilt.forms import LANED, OPCODES
 from cyxla.xla.cpu.prebuilt.recipe_writer import RecipeWriter
 from cyxla.xla.cpu.prebuilt.reduction_calls import ReductionCall, Sizes
-from cyxla.xla.cpu.prebuilt.steps.moves import move, read_strides_of, strides_of
+from cyxla.xla.cpu.prebuilt.steps.moves import move, read_strides_of
+from cyxla.xla.cpu.prebuilt.strided_operands import row_major
 from cyxla.xla.cpu.prebuilt.survey import Survey
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.combiners import combiner
@@ -117,7 +118,7 @@ def _adjacent(writer: RecipeWriter, ins: Instruction, sizes: Sizes, *, is_sum: b
     sorted_dims = [dims[d] for d in order]
     buffers = (writer.buffers.of(operand), copied)
     sorted_strides = [strides[d] for d in order]
-    move(writer, buffers, ins.shape.dtype.itemsize, sorted_dims, sorted_strides, strides_of(sorted_dims))
+    move(writer, buffers, ins.shape.dtype.itemsize, sorted_dims, sorted_strides, row_major(sorted_dims))
     return copied, sizes
 
 
@@ -127,7 +128,7 @@ def _adjacent_scan(writer: RecipeWriter, operand: Instruction, dims: Sequence[in
         return writer.buffers.of(operand), sizes
     copied = writer.buffers.temporary(align(operand.shape.nbytes))
     buffers = (writer.buffers.of(operand), copied)
-    move(writer, buffers, operand.shape.dtype.itemsize, dims, [0] * len(dims), strides_of(dims))
+    move(writer, buffers, operand.shape.dtype.itemsize, dims, [0] * len(dims), row_major(dims))
     return copied, sizes
 
 

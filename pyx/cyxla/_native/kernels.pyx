@@ -27,7 +27,7 @@ cdef extern from "recipe.h":
     int check_recipe(const int64_t *, int64_t, int64_t, int64_t) nogil
     cyx_status run_recipe(void *const *, const cyx_ctx *) nogil
     const int64_t RECIPE_MAGIC, RECIPE_HEAD
-    const int RECIPE_COPY, RECIPE_CALL
+    const int RECIPE_COPY, RECIPE_CALL, RECIPE_CHAIN, RECIPE_LINKS
 
 
 # A line for each function: its name, and the C types of its result and arguments.
@@ -46,8 +46,9 @@ table = <size_t> &cyx_prebuilt_functions[0]
 entry = <size_t> <void *> run_recipe
 
 
-#: Kinds of steps.
-COPY, CALL = RECIPE_COPY, RECIPE_CALL
+#: Kinds of steps, and the greatest number of calls of a chain.
+COPY, CALL, CHAIN = RECIPE_COPY, RECIPE_CALL, RECIPE_CHAIN
+LINKS = RECIPE_LINKS
 
 
 def recipe(list words, int steps):
@@ -61,7 +62,7 @@ def called_functions(bytes recipe):
     words = struct.unpack(f"<{len(recipe) // 8}q", recipe)
     position, functions = RECIPE_HEAD, []
     while position < len(words):
-        if words[position] == RECIPE_COPY:
+        if words[position] != RECIPE_CALL:
             position += 4
             continue
         functions.append(words[position + 1])

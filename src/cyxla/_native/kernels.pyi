@@ -9,6 +9,8 @@ entry: Final[int]
 
 COPY: int
 CALL: int
+CHAIN: int
+LINKS: int
 
 def recipe(words: list[int], steps: int) -> bytes: ...
 def called_functions(recipe: bytes) -> list[int]: ...

@@ -78,6 +78,10 @@ class Buffers:
             if not buffer & 1:
                 self._free.setdefault(self._nbytes(source), []).append(buffer)
 
+    def is_free(self, buffer: int) -> bool:
+        """Return True if a buffer is a temporary that holds no value."""
+        return any(buffer in free for free in self._free.values())
+
     def _nbytes(self, ins: Instruction) -> int:
         """Return the size in bytes of the result of an instruction."""
         return machine.LINE_BYTES if ins in self._uniform else align(ins.shape.nbytes)

@@ -89,7 +89,11 @@ def text(_: Level) -> str:
 
 
 def _word_comparison(t: E, direction: str) -> str:
-    parameters = {"WORDS_NAME": f"words_{direction}_{t}", "WORDS_COUNT": BLOCK, "WORDS_TYPE": f"map_{t}"}
+    parameters: dict[str, str | int] = {
+        "WORDS_NAME": f"words_{direction}_{t}",
+        "WORDS_COUNT": BLOCK,
+        "WORDS_TYPE": f"map_{t}",
+    }
     return instantiate("loops/compare_words.h", **parameters, WORDS_OPERATOR=_OPERATORS[direction])
 
 

@@ -111,7 +111,7 @@ def prebuilt_program(
         longest=writer.cost,
     )
     constants = [array.reshape(-1).view(np.uint8).data for _, array in writer.buffers.constants]
-    return kind(module, Library.from_bytes(writer.recipe), manifest, constants, options)
+    return kind(module, Library.from_bytes(writer.recipe()), manifest, constants, options)
 
 
 def _write(writer: RecipeWriter, max_ns: float) -> None:

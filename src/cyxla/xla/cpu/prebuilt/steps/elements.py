@@ -13,12 +13,11 @@ from cyxla.types import ElementType
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.prebuilt.coverage import NotCoveredError
 from cyxla.xla.cpu.prebuilt.forms import BLOCK, Form
-from cyxla.xla.cpu.prebuilt.recipe_writer import BYTE_NS, RecipeWriter
+from cyxla.xla.cpu.prebuilt.recipe_writer import BYTE_NS, Link, RecipeWriter
 from cyxla.xla.cpu.prebuilt.strided_operands import Strided, merged_loops, row_major
 from cyxla.xla.cpu.prebuilt.survey import Survey
 from cyxla.xla.hlo import Instruction
 
-TASK: Final = 1 << 15  # elements of an element-wise operation that are one task
 MAX_IOTA_BYTES: Final = 1 << 24  # bytes of an iota, which becomes a constant
 
 
@@ -56,14 +55,16 @@ def elementwise(writer: RecipeWriter, ins: Instruction) -> None:
         raise NotCoveredError("powers that the passes multiply out")
     count = 1 if ins in uniform else ins.shape.size
     used = [buffers.by_source[source[o]] for o in operands]
-    used.append(buffers.allocate(ins))
+    result = buffers.allocate(ins)
     if count:
-        tasks = -(-count // TASK)
+        apart = frozenset([b for b, o in zip(used, operands, strict=True) if o in uniform or o in survey.strided])
+        itemsizes = tuple([o.shape.dtype.itemsize for o in (*operands, ins)])
         loops = _loops(survey, ins, operands, count)
-        writer.call(function, tasks, used, (count, TASK, *loops), ns * max(count, BLOCK))
+        link = Link(function, tuple(used), result, count, itemsizes, apart, loops)
+        writer.call_elementwise(link, ns * max(count, BLOCK))
 
 
-def _loops(survey: Survey, ins: Instruction, operands: Sequence[Instruction], count: int) -> list[int]:
+def _loops(survey: Survey, ins: Instruction, operands: Sequence[Instruction], count: int) -> tuple[int, ...]:
     """Return the number of loops, their lengths, and the start and the strides of each operand."""
     if survey.strided.keys().isdisjoint(operands):
         starts: Sequence[int] = (0,) * len(operands)
@@ -75,7 +76,7 @@ def _loops(survey: Survey, ins: Instruction, operands: Sequence[Instruction], co
         starts = [r.start for r in read]
         lengths, strides = merged_loops(dims, tuple([r.strides for r in read]))
     reads = [n for start, steps in zip(starts, strides, strict=True) for n in (start, *steps)]
-    return [len(lengths), *lengths, *reads]
+    return (len(lengths), *lengths, *reads)
 
 
 def _elements(survey: Survey, operand: Instruction, dims: Sequence[int]) -> Strided:

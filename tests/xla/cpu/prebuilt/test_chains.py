@@ -1,4 +1,4 @@
-"""Element-wise calls that follow each other make each task in turn, in chains; the results are those of single calls."""
+"""Element-wise calls that follow each other make each task in turn, in chains, with the results of single calls."""
 
 import struct
 

@@ -224,8 +224,8 @@ cdef class Compiled:
         """Return True if inputs to write are writeable, and share no memory with others, and `dense` ones are so."""
         cdef Py_ssize_t n, k
         cdef PyObject *target
-        for number in self.dense:
-            if not is_dense(<object> inputs[<Py_ssize_t> number], None if self.input_axes is None else self.input_axes[number]):
+        for k in self.dense:
+            if not is_dense(<object> inputs[k], None if self.input_axes is None else self.input_axes[k]):
                 return False
         for n in range(self.n_writes):
             target = inputs[self.written[n]]

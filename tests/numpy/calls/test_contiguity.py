@@ -130,6 +130,20 @@ def test_executables_refuse_arguments_that_are_not_contiguous(function):
             run(LAYOUTS[name]())
 
 
+def scaled_strides(scale, x):
+    return x.strides[0] * scale
+
+
+def test_bound_arguments():
+    part = BASE[:4, :6]
+    run = cyxla.jit(scaled_strides).compile(np.ones(3), part.copy())
+    bound = run.bind({0: np.ones(3)})
+    np.testing.assert_array_equal(bound(part.copy()), 48 * np.ones(3))
+    for fails in (lambda: run.bind({1: part}), lambda: run.bind({"x": part}), lambda: bound(part)):
+        with pytest.raises(InvalidArgumentError, match="argument 1 must be contiguous"):
+            fails()
+
+
 def test_reading_alone_depends_on_no_layout():
     run = cyxla.jit(lambda a: a.reshape(-1) * 2, fallback="error")
     for make in LAYOUTS.values():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 from weakref import ref
@@ -379,6 +379,7 @@ class TracedExecutable(WrappedExecutable):
         super().__init__(executable)
         self._lowered, self._source, self._bound_arguments = lowered, source, tuple(bound_arguments)
         self.inputs = executable.inputs
+        self._numbers: Sequence[int] = range(len(self.inputs))  # of the arguments that are not bound
 
     @property
     def outputs(self) -> Any:  # type: ignore[override]
@@ -402,7 +403,7 @@ class TracedExecutable(WrappedExecutable):
             _refuse_sized_out(self._lowered)
         outputs = (out,) if self._is_array and out is not None else out
         others = [None] * (len(self._lowered.writes) + self._lowered.fails)
-        self._require_dense(args)
+        self._require_dense(dict(zip(self._numbers, args, strict=False)))
         targets = self._written_arguments(args) if self._lowered.writes else []
         results = self._whole(*args, out=None if out is None else (*outputs, *others))
         if self._lowered.fails:
@@ -414,10 +415,11 @@ class TracedExecutable(WrappedExecutable):
         arrays = build_arrays(self._lowered.tree, iter(results))
         return arrays[0] if self._is_array else tuple(arrays)
 
-    def _require_dense(self, args: Sequence[Any]) -> None:
+    def _require_dense(self, arguments: Mapping[int, Any]) -> None:
         """Raise InvalidArgumentError for an argument that is not contiguous though results depend on its memory."""
         for k in self._lowered.dense:
-            if k < len(args) and isinstance(args[k], np.ndarray) and not args[k].flags.c_contiguous:
+            given = arguments.get(k)
+            if isinstance(given, np.ndarray) and not given.flags.c_contiguous:
                 raise InvalidArgumentError(
                     f"argument {k} must be contiguous, since the function depends on its memory", hint="pass a copy"
                 )
@@ -447,9 +449,14 @@ class TracedExecutable(WrappedExecutable):
 
     def bind(self, arguments: Any) -> Executable:
         """Bind some arguments; see `Executable.bind`."""
-        return TracedExecutable(
-            self._lowered, self._whole.bind(arguments), self._source, (*self._bound_arguments, arguments)
-        )
+        from cyxla.xla.service.bound_arguments import by_number
+
+        whole = self._whole.bind(arguments)
+        fixed = by_number(arguments, self.names)
+        self._require_dense({self._numbers[k]: value for k, value in fixed.items()})
+        made = TracedExecutable(self._lowered, whole, self._source, (*self._bound_arguments, arguments))
+        made._numbers = [number for k, number in enumerate(self._numbers) if k not in fixed]
+        return made
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self._source, self._bound_arguments)

@@ -36,7 +36,7 @@ def check_bound(
     InvalidArgumentError
         An argument does not exist, is bound twice, or does not match its parameter.
     """
-    fixed = _by_number(arguments_by_key, names)
+    fixed = by_number(arguments_by_key, names)
     return {k: _conform(v, shapes[k], _argument_text(k, names)) for k, v in fixed.items()}
 
 
@@ -44,14 +44,15 @@ def _argument_text(number: int, names: Sequence[str]) -> str:
     return f"bound argument {number} ({names[number]})" if names[number] else f"bound argument {number}"
 
 
-def _by_number(arguments_by_key: Mapping[int | str, Any], names: Sequence[str]) -> dict[int, Any]:
-    by_number: dict[int, Any] = {}
+def by_number(arguments_by_key: Mapping[int | str, Any], names: Sequence[str]) -> dict[int, Any]:
+    """Return the bound arguments by number, as they are; see `check_bound`."""
+    found: dict[int, Any] = {}
     for key, value in arguments_by_key.items():
         number = _number(key, names)
-        if number in by_number:
+        if number in found:
             raise InvalidArgumentError(f"argument {number} ({names[number]}) is bound twice")
-        by_number[number] = value
-    return by_number
+        found[number] = value
+    return found
 
 
 def _number(key: int | str, names: Sequence[str]) -> int:

@@ -335,7 +335,7 @@ def test_a_refused_trace_changes_nothing(case, monkeypatch):
     monkeypatch.setenv("CYXLA_FALLBACK", "error")
     (function, *arguments), state = STATE[case]()
     before = repr(state())
-    with pytest.raises(TraceError):
+    with pytest.raises((TraceError, UnimplementedError)):
         cyxla.jit(_without_source(function))(*arguments)
     assert repr(state()) == before
 

@@ -331,6 +331,8 @@ class _Reader:
     def static(self, value: Any, name: str) -> Tree:
         if isinstance(value, Receiver):
             return self._receiver(value, name)
+        if type(value) is np.ndarray:  # the caller's may be written later, and the function writes to its argument
+            value = read_only_copy(value)
         try:
             key = static_key(value)
             hash(key)
@@ -373,8 +375,6 @@ class _Reader:
     def _leaf(self, value: Any, name: str) -> None:
         kind = type(value)
         if name in self.needed and may_be_static(value):
-            if kind is np.ndarray:
-                value = read_only_copy(value)
             self.static(value, name)
         elif kind in _NUMBERS and not (kind is int and not -(2**63) <= value < 2**63):
             self._add_input(value, Spec((), kind if kind is not bool else np.dtype(bool), rank0=Rank0.PYTHON), name)

@@ -26,7 +26,7 @@ from cyxla.numpy.rewriting.parts.python_state import PythonState
 from cyxla.numpy.rewriting.parts.sharing import possible_roots
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound, unbound_flag
 from cyxla.numpy.tracing.arrays.traced_array import Doubt, TracedArray, as_traced, value_of
-from cyxla.numpy.tracing.trace import require_current, resumed
+from cyxla.numpy.tracing.trace import plain_run, require_current, resumed
 from cyxla.numpy.tracing.user_program.doubts import leave, mixes_classes
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp
@@ -84,11 +84,8 @@ class Recording:
                 pattern = Leaves(value) if learned is None else learned.leaves
                 self._builders[k] = pattern
                 flag = self._flag(k, value) if k in self.plan.maybe_unbound else None
-                before = [] if isinstance(value, Unbound) else Leaves(value).arrays
-                parameters = [
-                    self._slot(init, k, j, flag, before[j] if j < len(before) else None)
-                    for j, init in enumerate(inits[k])
-                ]
+                before = None if isinstance(value, Unbound) else Leaves(value)
+                parameters = [self._slot(init, k, j, flag, before) for j, init in enumerate(inits[k])]
                 is_read = k in self.variables.carried
                 values[k] = pattern.build(parameters) if is_read else Unbound(self.variables.names[k])
             elif k not in self.variables.carried:
@@ -107,14 +104,14 @@ class Recording:
         self.slots.append(self._flags[k])
         return parameter.op
 
-    def _slot(
-        self, init: TracedArray, k: int, j: int, is_unbound: XlaOp | None, before: TracedArray | None
-    ) -> TracedArray:
+    def _slot(self, init: TracedArray, k: int, j: int, is_unbound: XlaOp | None, before: Leaves | None) -> TracedArray:
         op = self.part.parameter(init.aval.static)
         parameter = self._with_flag(like(init, op, init.weak), k, is_unbound)
         entering = arrays_of(self.entry[k])
         parameter.is_mixed = j < len(entering) and mixes_classes(entering[j], parameter)
-        slot = Slot(init, parameter, k, j, before=before)
+        slot = Slot(init, parameter, k, j)
+        if before is not None and j < len(before.arrays):
+            slot.before, slot.is_untraced = before.arrays[j], isinstance(before.given[j], np.ndarray)
         self.slots.append(slot)
         if (k, j) in self.plan.doubtful:
             slot.doubt = self._doubt(k, slot)
@@ -169,6 +166,7 @@ class Recording:
         if self.plan.add_written(self.part.log.arrays):
             return self._abandon()
         self._check_names(state)
+        self._refuse_writes_to_untraced()
         before = self.plan.knowledge()
         for k, value in enumerate(state):
             self._variable(k, value)
@@ -180,6 +178,14 @@ class Recording:
         self._take_arrays()
         self.part.close()
         return True
+
+    def _refuse_writes_to_untraced(self) -> None:
+        """Raise PlainRunError if an iteration writes to an array of NumPy, which others may have, or is read-only."""
+        written = self._written()
+        if any(s.is_untraced and id(s.parameter) in written for s in self.slots):
+            raise plain_run(
+                "a loop writes to an array that was computed by NumPy itself", "write to a copy: np.array(x)"
+            )
 
     def _abandon(self) -> bool:
         self.part.close()

@@ -34,6 +34,8 @@ class Slot:
         Value after an iteration.
     before : TracedArray, optional
         Array that the variable has before the loop, which `init` is a value of.
+    is_untraced : bool
+        Whether the variable has an array of NumPy before the loop, and `before` is a copy of it.
     is_kept : bool
         Whether an iteration leaves the same array in its place, which it may write.
     doubt : Slot, optional
@@ -48,6 +50,7 @@ class Slot:
     leaf: int = -1
     op: XlaOp | None = None
     before: TracedArray | None = None
+    is_untraced: bool = False
     is_kept: bool = False
     doubt: Slot | None = None
     is_mixed: bool = False

@@ -121,6 +121,11 @@ class Leaves:
             is_static[k] = False
         self.static = tuple([leaf if s else None for leaf, s in zip(leaves, is_static, strict=True)])
 
+    @property
+    def given(self) -> list[Any]:
+        """Leaves that are arrays or numbers, as the value has them: traced ones, NumPy's or Python's."""
+        return [self._leaves[k] for k in self.positions]
+
     def build(self, arrays: Sequence[Any]) -> Any:
         """Build the value with other arrays."""
         leaves = list(self._leaves)

@@ -18,6 +18,7 @@ from cyxla.numpy.tracing.results.promotion import Dtype
 from cyxla.numpy.tracing.results.uninitialised import initialised
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.user_program.api_boundary import api_boundary
+from cyxla.numpy.tracing.user_program.untraced_targets import refuse_shared_target
 from cyxla.types import Shape, from_numpy
 from cyxla.xla.hlo.builder import XlaOp
 
@@ -202,11 +203,12 @@ class KnownArray(TracedArray):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         known = _known_arguments((inputs, kwargs))
         if known is None:
-            return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
+            refuse_shared_target(kwargs)
+            return self._apply_ufunc(ufunc, method, inputs, kwargs)
         args, kwargs_ = known
         if method == "at" and isinstance(inputs[0], KnownArray) and _notes_writes(inputs[0]):
             inputs[0].become_traced()  # NumPy's ``at`` writes to read-only arrays
-            return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
+            return self._apply_ufunc(ufunc, method, inputs, kwargs)
         if "where" in kwargs_:
             kwargs_.setdefault("out", None)  # without it NumPy warns of uninitialised elements, and passes no None on
         function: Any = ufunc if method == "__call__" else getattr(ufunc, method)

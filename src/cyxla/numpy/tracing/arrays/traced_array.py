@@ -26,6 +26,7 @@ from cyxla.numpy.tracing.user_program.api_boundary import api_boundary
 from cyxla.numpy.tracing.user_program.handlers import is_in_try_block
 from cyxla.numpy.tracing.user_program.needed_values import NeededValue, inputs_of
 from cyxla.numpy.tracing.user_program.texts import Field, TracedText
+from cyxla.numpy.tracing.user_program.untraced_targets import refuse_shared_target
 from cyxla.numpy.tracing.user_program.user_frames import HOOKS, library_call, mend_of_library, user_operation
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
@@ -338,6 +339,10 @@ class TracedArray:
     # -- NumPy's protocols
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        refuse_shared_target(kwargs)
+        return self._apply_ufunc(ufunc, method, inputs, kwargs)
+
+    def _apply_ufunc(self, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if any(map(_has_own_ufuncs, kwargs.get("out", ()))):
             return NotImplemented
         return hooks.apply_ufunc(ufunc, method, inputs, kwargs)

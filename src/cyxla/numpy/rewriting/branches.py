@@ -33,7 +33,7 @@ from cyxla.numpy.rewriting.parts.python_state import (
     structure_of,
     with_items,
 )
-from cyxla.numpy.rewriting.parts.sharing import possible_roots, share
+from cyxla.numpy.rewriting.parts.sharing import may_be_untraced, possible_roots, share, stand_for_untraced
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound, unbound_flag
 from cyxla.numpy.rewriting.python_functions.choices import truth
 from cyxla.numpy.rewriting.syntax.jumps import VALUE
@@ -214,6 +214,10 @@ class _Value:
         self.is_outer = is_kept or all(r.owner is not part.trace for a in arrays for r in (a, a.root))
         self.outer = [[r for r in possible_roots(a) if r.owner is not part.trace and _is_shared(r)] for a in arrays]
 
+    def may_be_untraced(self, k: int) -> bool:
+        """Return True if an array is, or may be, one that is not traced."""
+        return self.leaves is not None and may_be_untraced(self.leaves.given[k])
+
     def inner_roots(self, k: int) -> list[TracedArray]:
         """Return the arrays, made by the side, to one of which a write to an array goes."""
         arrays = [] if self.leaves is None else possible_roots(self.leaves.arrays[k])
@@ -392,7 +396,7 @@ class _Joined:
         shared = [a for v in self._values if v.leaves is not None for a in v.outer[k]]
         if shared:
             share(array, shared, self.name, _BRANCH)
-        return array
+        return stand_for_untraced(array) if any(v.may_be_untraced(k) for v in self._values) else array
 
 
 def _choice(kind: str, name: str) -> TraceError:

@@ -13,6 +13,7 @@ import numpy as np
 
 from cyxla.errors import TraceError
 from cyxla.numpy.indexing.ranges import declare_range, range_of
+from cyxla.numpy.rewriting.parts.sharing import stand_for_untraced
 from cyxla.numpy.tracing.arrays.known_array import KnownArray
 from cyxla.numpy.tracing.arrays.number_table import NumberTable, TableRow
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
@@ -488,7 +489,7 @@ def _source_of_array(value: Any) -> Source:
     def element(number: Any) -> Any:
         if not is_traced(number):
             return value[number]
-        array = value if isinstance(value, TracedArray) else as_traced(value)
+        array = value if isinstance(value, TracedArray) else stand_for_untraced(as_traced(value))
         if isinstance(array, KnownArray) and array.known is not None and array.ndim == 1:
             array = as_traced(array.known)  # rows are views, which may be written, of the array itself
         return array[number]

@@ -23,10 +23,10 @@ from cyxla.numpy.rewriting.loops.slots import DOUBT, FLAG, Slot, arrays_of, weak
 from cyxla.numpy.rewriting.loops.state_containers import StateContainers
 from cyxla.numpy.rewriting.parts.parts import Leaves, Part, like
 from cyxla.numpy.rewriting.parts.python_state import PythonState
-from cyxla.numpy.rewriting.parts.sharing import possible_roots
+from cyxla.numpy.rewriting.parts.sharing import may_be_untraced, possible_roots, stand_for_untraced, untraced_write
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound, unbound_flag
 from cyxla.numpy.tracing.arrays.traced_array import Doubt, TracedArray, as_traced, value_of
-from cyxla.numpy.tracing.trace import plain_run, require_current, resumed
+from cyxla.numpy.tracing.trace import require_current, resumed
 from cyxla.numpy.tracing.user_program.doubts import leave, mixes_classes
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp
@@ -62,6 +62,7 @@ class Recording:
         self.part = Part("body")
         self.index = self.part.parameter(INDEX)
         self._builders: dict[int, Leaves] = {}
+        self._ends: list[tuple[Slot, TracedArray]] = []  # parts, and the arrays that they are after an iteration
         self._flags: dict[int, Slot] = {}  # by the variable that may be unbound
         self.state = self._begin(inits)
         self.given = self.state
@@ -111,7 +112,7 @@ class Recording:
         parameter.is_mixed = j < len(entering) and mixes_classes(entering[j], parameter)
         slot = Slot(init, parameter, k, j)
         if before is not None and j < len(before.arrays):
-            slot.before, slot.is_untraced = before.arrays[j], isinstance(before.given[j], np.ndarray)
+            slot.before, slot.begins_untraced = before.arrays[j], may_be_untraced(before.given[j])
         self.slots.append(slot)
         if (k, j) in self.plan.doubtful:
             slot.doubt = self._doubt(k, slot)
@@ -166,10 +167,10 @@ class Recording:
         if self.plan.add_written(self.part.log.arrays):
             return self._abandon()
         self._check_names(state)
-        self._refuse_writes_to_untraced()
         before = self.plan.knowledge()
         for k, value in enumerate(state):
             self._variable(k, value)
+        self._find_untraced()
         self._names.relate(state, self._builders)
         self._names.note_overwritten()
         self.containers.learn(state)
@@ -179,13 +180,16 @@ class Recording:
         self.part.close()
         return True
 
-    def _refuse_writes_to_untraced(self) -> None:
-        """Raise PlainRunError if an iteration writes to an array of NumPy, which others may have, or is read-only."""
+    def _find_untraced(self) -> None:
+        """Find the variables that get arrays which are not traced from others; refuse writes to these arrays."""
+        parameters = {id(s.parameter): s for s in self.slots}
+        flows = [(slot, parameters[id(root)]) for slot, root in self._ends if id(root) in parameters]
+        for _ in flows:
+            for slot, source in flows:
+                slot.ends_untraced |= source.begins_untraced or source.ends_untraced
         written = self._written()
-        if any(s.is_untraced and id(s.parameter) in written for s in self.slots):
-            raise plain_run(
-                "a loop writes to an array that was computed by NumPy itself", "write to a copy: np.array(x)"
-            )
+        if any((s.begins_untraced or s.ends_untraced) and id(s.parameter) in written for s in self.slots):
+            raise untraced_write()
 
     def _abandon(self) -> bool:
         self.part.close()
@@ -211,8 +215,10 @@ class Recording:
         if leaves is None or not leaves.same_structure(self._builders[k]):
             self._peel_or_fail(k, "changes its structure")
             return
-        for slot, array in zip(slots, leaves.arrays, strict=True):
+        for slot, array, given in zip(slots, leaves.arrays, leaves.given, strict=True):
             self._checks.check(slot, array)
+            slot.ends_untraced = may_be_untraced(given)
+            self._ends.append((slot, array.root))
             slot.op = self.part.trace.capture(unchecked_value(self.variables, k, array))
             slot.is_kept = array is slot.parameter
             if is_shared_array(array):
@@ -321,7 +327,8 @@ class Recording:
                     array = self._with_flag(like(slot.parameter, op, weak_class(slot.kind)), k, flags.get(k))
                     array.doubt = doubts.get(id(slot))
                     array.is_mixed = slot.is_mixed or (self.plan.may_skip and slot.parameter.is_mixed)
-                by_variable[k].append(array)
+                is_untraced = slot.ends_untraced or (slot.begins_untraced and self.plan.may_skip)
+                by_variable[k].append(stand_for_untraced(array) if is_untraced else array)
         for k, parts in by_variable.items():
             values[k] = self._builders[k].build(parts)
             if k not in flags:

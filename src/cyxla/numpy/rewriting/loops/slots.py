@@ -34,8 +34,8 @@ class Slot:
         Value after an iteration.
     before : TracedArray, optional
         Array that the variable has before the loop, which `init` is a value of.
-    is_untraced : bool
-        Whether the variable has an array of NumPy before the loop, and `before` is a copy of it.
+    begins_untraced, ends_untraced : bool
+        Whether the variable has, or may have, an array that is not traced: before the loop, after an iteration.
     is_kept : bool
         Whether an iteration leaves the same array in its place, which it may write.
     doubt : Slot, optional
@@ -50,7 +50,8 @@ class Slot:
     leaf: int = -1
     op: XlaOp | None = None
     before: TracedArray | None = None
-    is_untraced: bool = False
+    begins_untraced: bool = False
+    ends_untraced: bool = False
     is_kept: bool = False
     doubt: Slot | None = None
     is_mixed: bool = False

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
+
+import numpy as np
 
 from cyxla.errors import TraceError
 from cyxla.numpy.tracing.arrays.known_array import KnownArray
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, View
-from cyxla.numpy.tracing.trace import current, is_under_way, user_line
+from cyxla.numpy.tracing.trace import PlainRunError, current, is_under_way, plain_run, user_line
 from cyxla.xla.hlo.builder import XlaOp
 
 #: Greatest number of arrays of which an array may be one: unrolled loops with branches would make ever more of them.
@@ -31,15 +33,17 @@ class Sharing:
     ----------
     may_be : list of TracedArray
         Arrays that it may be, none of them a view.
+    may_be_untraced : bool
+        True if it may be an array that is not traced.
     was_written : bool
         True if an array that may be this one was written.
     """
 
-    __slots__ = ("_cause", "_name", "_others", "_seen", "may_be", "was_written")
+    __slots__ = ("_cause", "_name", "_others", "_seen", "may_be", "may_be_untraced", "was_written")
 
     def __init__(self) -> None:
         self.may_be: list[TracedArray] = []
-        self.was_written = False
+        self.may_be_untraced = self.was_written = False
         self._name = self._cause = ""
         self._seen: list[tuple[TracedArray, tuple[XlaOp | None, bool]]] = []
         self._others: list[weakref.ref[TracedArray]] = []  # which may be this array
@@ -79,7 +83,11 @@ class Sharing:
         ------
         SharedArrayError
             A write to one of them would be seen outside of the function, or by other iterations.
+        PlainRunError
+            It may be an array that is not traced.
         """
+        if self.may_be_untraced:
+            raise untraced_write()
         if any(root.origin or root.owner is not current() for root in self.may_be):
             self.refuse()
         for root in self.may_be:
@@ -144,6 +152,27 @@ def share(array: TracedArray, others: Sequence[TracedArray], name: str, cause: s
         )  # fmt: skip
     if roots:
         sharing_of(array).add(array, roots, name, cause)
+
+
+def may_be_untraced(value: Any) -> bool:
+    """Return True for an array that is static or was computed by NumPy itself, and for one that may be one."""
+    if isinstance(value, TracedArray):
+        sharing = value.root.sharing
+        return isinstance(sharing, Sharing) and sharing.may_be_untraced
+    return isinstance(value, np.ndarray)
+
+
+def stand_for_untraced(array: TracedArray) -> TracedArray:
+    """Refuse writes to an array, and to views of it, that may be one that is not traced."""
+    sharing_of(array.root).may_be_untraced = True
+    return array
+
+
+def untraced_write() -> PlainRunError:
+    """Return the error of a write that an array which is not traced would not get."""
+    return plain_run(
+        "a write to an array that is static, or was computed by NumPy itself", "write to a copy: np.array(x)"
+    )
 
 
 def has_other_names(array: TracedArray) -> bool:

@@ -418,6 +418,7 @@ class Module:
                 f"np.full({shape}, 0.5)",
                 f"np.arange({prod(shape)}.0).reshape({shape})",
                 f"np.zeros({shape}, dtype=np.int64)",
+                f"np.random.default_rng({self.n}).random({shape})",  # an array that is not traced
                 f"{like} > 0",
                 f"np.empty_like({like})\n{'    ' * self.indent}{name}[:] = 1",
             )

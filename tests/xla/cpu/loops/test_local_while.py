@@ -2,6 +2,8 @@
 
 # ruff: noqa: E501  programs read best a line at a time
 
+from itertools import product
+
 import numpy as np
 import pytest
 from support.hlo.differential import agree
@@ -239,3 +241,34 @@ def test_products_round_as_in_a_kernel(dtype):
     x = np.array([[-0.25575233, -0.13207754], [1.1303879, 0.51078486]], dtype.replace("f", "float"))
     straight = cyxla.compile("\n".join([*steps, f"ROOT r = {kind} copy(c3) }}"]))(x)
     np.testing.assert_array_equal(cyxla.compile(looped)(x)[1], straight)
+
+
+INDICES = ("i", "k")
+
+
+@pytest.mark.parametrize("where", [*product(INDICES, repeat=4)], ids="-".join)
+def test_updated_arrays_depend_on_old_elements_of_each_other(where):
+    """Each update writes at one index what it reads from the other array at another index."""
+    write_x, read_y, write_y, read_x = where
+    text = f"""HloModule t
+body {{ s = (s64[], s64[], f64[300], f64[300]) parameter(0)
+  i = s64[] get-tuple-element(s), index=0 k = s64[] get-tuple-element(s), index=1
+  x = f64[300] get-tuple-element(s), index=2 y = f64[300] get-tuple-element(s), index=3 one = s64[] constant(1)
+  a = f64[1] dynamic-slice(y, {read_y}), dynamic_slice_sizes={{1}}
+  b = f64[1] dynamic-slice(x, {write_x}), dynamic_slice_sizes={{1}} c = f64[1] subtract(b, a)
+  d = f64[1] dynamic-slice(x, {read_x}), dynamic_slice_sizes={{1}}
+  e = f64[1] dynamic-slice(y, {write_y}), dynamic_slice_sizes={{1}} f = f64[1] add(e, d)
+  u = f64[300] dynamic-update-slice(x, c, {write_x}) v = f64[300] dynamic-update-slice(y, f, {write_y})
+  j = s64[] add(i, one) ROOT r = (s64[], s64[], f64[300], f64[300]) tuple(j, k, u, v) }}
+condition {{ s = (s64[], s64[], f64[300], f64[300]) parameter(0) i = s64[] get-tuple-element(s), index=0
+  n = s64[] constant(300) ROOT p = pred[] compare(i, n), direction=LT }}
+ENTRY e {{ k = s64[] parameter(0) x = f64[300] parameter(1) y = f64[300] parameter(2) z = s64[] constant(0)
+  s = (s64[], s64[], f64[300], f64[300]) tuple(z, k, x, y)
+  w = (s64[], s64[], f64[300], f64[300]) while(s), condition=condition, body=body
+  u = f64[300] get-tuple-element(w), index=2 v = f64[300] get-tuple-element(w), index=3
+  ROOT r = (f64[300], f64[300]) tuple(u, v) }}"""
+    cpu, interpreter = (cyxla.compile(text, platform=p) for p in ("cpu", "interpreter"))
+    x, y = np.random.default_rng(0).standard_normal((2, 300)).round(2)
+    for k in (0, 7, 299):
+        for got, expected in zip(cpu(k, x, y), interpreter(k, x, y), strict=True):
+            np.testing.assert_array_equal(got, expected)

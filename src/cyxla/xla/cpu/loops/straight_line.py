@@ -211,12 +211,15 @@ class Scope:
         return node
 
     # ------------------------------------------------------------------------------------------------ in memory
-    def update(self, chain: Sequence[Instruction], pointer: str) -> None:
-        """Emit updates of an array in memory, in order; nothing may read the array afterwards."""
-        stores = [store for ins in chain for store in self._stores(ins)]
-        for form, node in stores:
+    def update(self, chains: Mapping[str, Sequence[Instruction]]) -> None:
+        """Emit updates of arrays in memory, by their pointers, in order; nothing may read the arrays afterwards.
+
+        All elements are computed before any is stored, since those of one array may depend on another's old ones.
+        """
+        stores = [(p, *store) for p, chain in chains.items() for ins in chain for store in self._stores(ins)]
+        for _, form, node in stores:
             self.texts([node], [form])
-        for form, node in stores:
+        for pointer, form, node in stores:
             value = scalar.store(node.dtype, self.nest.text(node))
             self.c.line(f"{pointer}[{self.nest.form(form)}] = {value};")
 
@@ -288,8 +291,7 @@ class Scope:
         scope.run()
         changed = [n for n, invariant in enumerate(is_invariant) if not invariant and n not in pointers]
         next_state = {n: scope.elements(leaves(body.root)[n]) for n in changed}
-        for n, pointer in pointers.items():
-            scope.update(update_chain(body, n) or [], pointer)
+        scope.update({pointer: update_chain(body, n) or [] for n, pointer in pointers.items()})
         self.include(scope)
         pairs = [(old, new) for n in changed for old, new in zip(state[n], next_state[n], strict=True)]  # type: ignore[arg-type]
         assign_parallel(self.c, pairs)

@@ -10,7 +10,7 @@ import numpy as np
 from cyxla.numpy.control.carry import agreed_kind, array_text
 from cyxla.numpy.rewriting.loops.array_names import ArrayNames
 from cyxla.numpy.rewriting.loops.plans import Learned, Peel, Plan, Variables, is_shared_array, peel_or_fail
-from cyxla.numpy.rewriting.loops.slots import Slot
+from cyxla.numpy.rewriting.loops.slots import Slot, arrays_of
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.numpy.tracing.results.promotion import Kind, dtype_of, same_kind
 from cyxla.numpy.tracing.results.zero_dim import Rank0
@@ -94,10 +94,13 @@ class SlotChecks:
             return  # a number that is converted
         if not slot.parameter.weak and before is not bool:
             self._peel_or_fail(slot, f"changes its dtype from {before} to {kind}")
-        elif not _is_exact(slot.init, kind) and self._can_peel:
+        becomes_complex = dtype_of(kind).kind == "c" and dtype_of(before).kind != "c"
+        if self._can_peel and (becomes_complex or not _is_exact(slot.init, kind)):
             raise Peel
         k = slot.variable
         self._plan.kinds[k, slot.leaf] = kind
+        if becomes_complex or (_is_told_apart(kind) and array.doubt is not None and not array.doubt.is_numpy):
+            self._plan.doubtful[k, slot.leaf] = True
         if k in self._plan.learned:
             learned = self._plan.learned[k]
             kinds = [kind if j == slot.leaf else old for j, old in enumerate(learned.kinds)]
@@ -125,7 +128,7 @@ class SlotChecks:
         if slot.doubt is not None:
             no = self._trace.constant(False, np.dtype(bool))
             slot.doubt.op = no if doubt is None else self._trace.capture(doubt.test)
-        if doubt is not None:
+        if doubt is not None or self._begins_doubtful(slot):
             self._plan.doubtful[slot.variable, slot.leaf] = True
         elif self._plan.may_skip and self._is_of_other_class(slot):
             self._plan.doubtful.setdefault((slot.variable, slot.leaf), False)
@@ -133,10 +136,21 @@ class SlotChecks:
     def _peel_or_fail(self, slot: Slot, change: str) -> NoReturn:
         peel_or_fail(self._can_peel, f"{self._variables.names[slot.variable]} {change}")
 
+    def _begins_doubtful(self, slot: Slot) -> bool:
+        """Return True if a number of Python before the loop is of another class in some runs."""
+        before = arrays_of(self._entry[slot.variable])
+        doubt = before[slot.leaf].doubt if slot.leaf < len(before) else None
+        return doubt is not None and not doubt.is_numpy and _is_told_apart(slot.kind)
+
     def _is_of_other_class(self, slot: Slot) -> bool:
         """Return True if a number before the loop has another class than the loop gives it."""
         doubt = slot.doubt_before(self._entry[slot.variable])
         return doubt is not None and not doubt.is_numpy
+
+
+def _is_told_apart(kind: Kind) -> bool:
+    """Return True unless a number is one of NumPy that Python's numbers become beside arrays of its type."""
+    return isinstance(kind, type) or kind.kind == "c"
 
 
 def _is_exact(array: TracedArray, kind: Kind) -> bool:

@@ -10,6 +10,8 @@ from cyxla.types import Shape
 from cyxla.xla.cpu.prebuilt.forms import BLOCK, OPCODES
 from cyxla.xla.hlo import Instruction
 
+_CACHED: Final = 1024  # dimensions and strides whose loops are kept
+
 
 class Strided(NamedTuple):
     """Elements of a buffer that are those of an array.
@@ -90,7 +92,7 @@ STRIDED: Final[dict[str, Callable[[Instruction], Strided]]] = {
 }  # fmt: skip
 
 
-@lru_cache(1024)
+@lru_cache(_CACHED)
 def merged_loops(dims: tuple[int, ...], strides: tuple[tuple[int, ...], ...]) -> Loops:
     """Return the loops over arrays with all strides, without loops of one iteration and with adjacent ones merged."""
     lengths: list[int] = []

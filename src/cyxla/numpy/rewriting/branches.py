@@ -216,7 +216,7 @@ class _Value:
 
     def may_be_untraced(self, k: int) -> bool:
         """Return True if an array is, or may be, one that is not traced."""
-        return self.leaves is not None and may_be_untraced(self.leaves.given[k])
+        return self.leaves is not None and may_be_untraced(self.leaves.given(k))
 
     def inner_roots(self, k: int) -> list[TracedArray]:
         """Return the arrays, made by the side, to one of which a write to an array goes."""

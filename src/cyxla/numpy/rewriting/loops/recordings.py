@@ -112,7 +112,7 @@ class Recording:
         parameter.is_mixed = j < len(entering) and mixes_classes(entering[j], parameter)
         slot = Slot(init, parameter, k, j)
         if before is not None and j < len(before.arrays):
-            slot.before, slot.begins_untraced = before.arrays[j], may_be_untraced(before.given[j])
+            slot.before, slot.begins_untraced = before.arrays[j], may_be_untraced(before.given(j))
         self.slots.append(slot)
         if (k, j) in self.plan.doubtful:
             slot.doubt = self._doubt(k, slot)
@@ -182,6 +182,8 @@ class Recording:
 
     def _find_untraced(self) -> None:
         """Find the variables that get arrays which are not traced from others; refuse writes to these arrays."""
+        if not any(s.begins_untraced or s.ends_untraced for s in self.slots):
+            return
         parameters = {id(s.parameter): s for s in self.slots}
         flows = [(slot, parameters[id(root)]) for slot, root in self._ends if id(root) in parameters]
         for _ in flows:
@@ -215,9 +217,9 @@ class Recording:
         if leaves is None or not leaves.same_structure(self._builders[k]):
             self._peel_or_fail(k, "changes its structure")
             return
-        for slot, array, given in zip(slots, leaves.arrays, leaves.given, strict=True):
+        for j, (slot, array) in enumerate(zip(slots, leaves.arrays, strict=True)):
             self._checks.check(slot, array)
-            slot.ends_untraced = may_be_untraced(given)
+            slot.ends_untraced = may_be_untraced(leaves.given(j))
             self._ends.append((slot, array.root))
             slot.op = self.part.trace.capture(unchecked_value(self.variables, k, array))
             slot.is_kept = array is slot.parameter

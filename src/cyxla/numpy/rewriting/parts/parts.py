@@ -121,10 +121,9 @@ class Leaves:
             is_static[k] = False
         self.static = tuple([leaf if s else None for leaf, s in zip(leaves, is_static, strict=True)])
 
-    @property
-    def given(self) -> list[Any]:
-        """Leaves that are arrays or numbers, as the value has them: traced ones, NumPy's or Python's."""
-        return [self._leaves[k] for k in self.positions]
+    def given(self, k: int) -> Any:
+        """Return an array or number as the value has it: a traced one, NumPy's or Python's."""
+        return self._leaves[self.positions[k]]
 
     def build(self, arrays: Sequence[Any]) -> Any:
         """Build the value with other arrays."""

@@ -76,7 +76,7 @@ SAID = {
     "np.save": (lambda x: np.save("file", x), (X,), ("numpy.save cannot be traced", "return the array")),
     "np.nditer": (lambda x: np.nditer(x), (X,), ("use np.ndenumerate",)),
     "item": (lambda x: x.astype(np.uint64)[0].item(), (X,), ("index it instead",)),
-    "tolist": (lambda x: x.tolist(), (np.ones(100),), ("return it from the function first",)),
+    "tolist": (lambda x: x.tolist(), (np.ones(100, np.uint64),), ("return it from the function first",)),
 }
 
 

@@ -7,34 +7,31 @@ from typing import Any, Final
 
 import numpy as np
 
+from cyxla.numpy.tracing.arrays.number_storage import Leaf, python_class
+from cyxla.numpy.tracing.arrays.number_table import NumberTable
+from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, traced, value_of
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import functions as xla
 
-MOST_ELEMENTS: Final = 64  # of lists of traced numbers
-_CLASSES: Final = {"i": int, "u": int, "f": float, "c": complex}
+MOST_ELEMENTS: Final = 64  # of lists whose numbers are values of their own
+_MOST_DIMENSIONS: Final = 2  # of lists for which an array stands
 
 
 def to_python(value: TracedArray) -> TracedArray:
     """Return an array of one element as the Python number that ``item`` gives."""
-    op = xla.reshape(value_of(value), ())
-    if value.dtype.kind == "b":
+    op, kind = xla.reshape(value_of(value), ()), python_class(value.dtype) or int
+    if kind is bool:
         return TracedArray(op, rank0=Rank0.PYTHON)
-    kind = _CLASSES[value.dtype.kind]
     return TracedArray(convert(op, np.dtype(kind)), kind, rank0=Rank0.PYTHON)
-
-
-def _has_python_class(array: TracedArray) -> bool:
-    """Return True if programs have numbers of the Python class of an element: not for integers beyond 64 bits."""
-    return array.dtype.kind in "bifc" or (array.dtype.kind == "u" and array.dtype.itemsize < 8)
 
 
 def _item(self: TracedArray, *args: Any) -> Any:
     """Return an element as a Python number."""
     index = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
-    if not _has_python_class(self):
+    if python_class(self.dtype) is None:
         self._raise_no_value("be converted to a Python number", "index it instead: x[0]")
     if not index:
         if self.size != 1:
@@ -45,10 +42,19 @@ def _item(self: TracedArray, *args: Any) -> Any:
 
 
 def _tolist(self: TracedArray) -> Any:
-    """Return the elements of a small array as Python numbers, in nested lists."""
-    if self.size > MOST_ELEMENTS or not _has_python_class(self):
+    """Return the elements as Python numbers, in nested lists; an array stands for long ones."""
+    kind = python_class(self.dtype)
+    is_long = self.size > MOST_ELEMENTS
+    if kind is None or (is_long and self.ndim > _MOST_DIMENSIONS and self.shape[0] > MOST_ELEMENTS):
         self._raise_no_value("be converted to a list", "return it from the function first")
-    return to_python(self) if not self.ndim else [part.tolist() for part in self]
+    if not self.ndim:
+        return to_python(self)
+    if not is_long or self.ndim > _MOST_DIMENSIONS:
+        return [part.tolist() for part in self]
+    numbers = TracedArray(convert(value_of(self), np.dtype(kind)))
+    if self.ndim == 1:
+        return StackedList.of_numbers(numbers, kind, most_made=MOST_ELEMENTS)
+    return NumberTable.of_array(numbers, Leaf(None if kind is bool else kind, Rank0.PYTHON))
 
 
 def _is_integer(self: TracedArray) -> Any:

@@ -28,7 +28,8 @@ code of the program is compiled, prebuilt functions run it where possible, with 
   `sum`, `sorted`, `in`, indices, slices, comprehensions and NumPy's functions take them as they are, and loops may
   write elements; a list that the function changes otherwise is passed number by number, up to 1,000 of them. So are
   lists of lists of one length, of which loops may write elements (`m[i][j] = x`); where rows are exchanged or
-  replaced, or a row with two names is written, the plain function runs;
+  replaced, or a row with two names is written, the plain function runs. `x.tolist()` of more than 64 elements makes
+  such a list of a vector, also of run-time size, and a list of lists of a matrix;
 * Python's `if`, `for`, `while`, `and`, `or`, `not`, `assert` and their jumps, also on traced values
   ([control-flow.md](control-flow.md)); numbers among the arguments become static where their values are needed;
 * `cyxla.cond`, `switch`, `while_loop`, `fori_loop`, `scan` and `map`;

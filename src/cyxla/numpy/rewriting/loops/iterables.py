@@ -415,9 +415,15 @@ def backwards(values: Any) -> Any:
 
 def zipped(*parts: Any, strict: bool = False) -> Any:
     """Iterate over several iterables together, as `zip` does."""
-    if strict or not parts or not any(map(_is_source, parts)):
+    if not any(map(_is_source, parts)) or (strict and not _are_equally_long(parts)):
         return zip(*parts, strict=strict)
     return Zipped(parts)
+
+
+def _are_equally_long(parts: Sequence[Any]) -> bool:
+    """Return True if iterables have the same number of elements, which is known."""
+    lengths = [None if (source := source_of(part)) is None else source.length for part in parts]
+    return all(type(n) is int and n == lengths[0] for n in lengths)
 
 
 def enumerated(values: Any, start: Any = 0) -> Any:

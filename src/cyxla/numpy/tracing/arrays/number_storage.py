@@ -18,6 +18,7 @@ _np: Any = np  # its functions dispatch to this package
 ALL_OF_OTHER_CLASS = "all numbers of a list are of another class, such as int for float, by the values"
 TRACED_WRITE = "an element of a list is written at a traced index"
 _WIDTH = {kind: k for k, kind in enumerate("biufc")}  # from bools to complex numbers
+_PYTHON_CLASSES = {"b": bool, "i": int, "u": int, "f": float, "c": complex}  # by the kind of a dtype
 _DTYPES_OF_PYTHON = (np.dtype(bool), np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.complex128))
 _MOST_EXACT = 1 << 53  # integers up to which are floats
 _SEVERAL = "numbers of several classes are stored in a list"
@@ -169,6 +170,13 @@ class NumberStorage:
     def doubt_of_all(self) -> Doubt | None:
         """Return in which runs all numbers have another class."""
         return None if self.others is None else Doubt(value_of(_np.all(self.others)), is_numpy=True)
+
+
+def python_class(dtype: Dtype) -> type | None:
+    """Return the class of the Python numbers that elements of a dtype become; None for uint64, beyond s64."""
+    if dtype == np.uint64:
+        return None
+    return _PYTHON_CLASSES.get(dtype.kind)
 
 
 class StoredList(LazyList):

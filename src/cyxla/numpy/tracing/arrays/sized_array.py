@@ -12,6 +12,8 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from cyxla.errors import TraceError
 from cyxla.numpy.tracing import containers
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.arrays.number_storage import python_class
+from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, note_text, value_of
 from cyxla.numpy.tracing.containers import Kind, Tree
 from cyxla.numpy.tracing.hooks import hooks
@@ -177,6 +179,13 @@ class SizedArray(NDArrayOperatorsMixin):
     def copy(self, order: str = "C") -> SizedArray:
         """Return a copy."""
         return self.like(self.data.copy())
+
+    def tolist(self) -> Any:
+        """Return the elements of a vector as a list of Python numbers."""
+        kind = python_class(self.dtype)
+        if self.ndim > 1 or kind is None:
+            raise_unsupported("be converted to a list", "return it from the function first")
+        return StackedList.of_numbers(self.astype(kind), kind)
 
     def flatten(self, order: str = "C") -> Any:
         """Return a flat copy."""

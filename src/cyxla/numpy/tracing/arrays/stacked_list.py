@@ -91,6 +91,8 @@ class StackedList(StoredList):
         Elements that `materialize` has made.
     is_argument : bool
         True for an argument, and what is made of it without its elements.
+    most_made : int
+        Greatest number of elements of an argument that may be values of their own.
     """
 
     def __init__(self, stacks: Sequence[TracedArray] | None, elements: Elements, doubts: Doubts = ()) -> None:
@@ -101,6 +103,7 @@ class StackedList(StoredList):
         self.is_guarded = False
         self.made: list[Any] | None = None
         self.is_argument = False
+        self.most_made = MOST_MADE
         self._source: list[Any] = []
         self._first_leaves: list[Any] = []  # of the elements that were made, if they hold more than numbers
         self._before_storage: list[Any] | None = None  # arrays that stood for the numbers before they were stored
@@ -113,16 +116,18 @@ class StackedList(StoredList):
         return made
 
     @staticmethod
-    def of_numbers(array: Any, kind: type) -> StackedList:
+    def of_numbers(array: Any, kind: type, most_made: int = MOST_MADE) -> StackedList:
         """Return a list of Python's numbers of a class, which an array stands for; its size may be of run time."""
         weak = None if kind is bool else kind
-        return StackedList([], Elements(0, LEAF, (Leaf(weak, Rank0.PYTHON),))).with_stacks([array])
+        like = StackedList([], Elements(0, LEAF, (Leaf(weak, Rank0.PYTHON),)))
+        like.most_made = most_made
+        return like.with_stacks([array])
 
     def with_stacks(self, stacks: Sequence[Any]) -> StackedList:
         """Return a list of elements of the same kind, made of an argument, for which other arrays stand."""
         length = stacks[0].shape[0] if isinstance(stacks[0], TracedArray) else RUN_TIME
         made = StackedList(stacks, self.elements._replace(length=length))
-        made.is_argument = True
+        made.is_argument, made.most_made = True, self.most_made
         return made
 
     def append_all(self, stacks: Sequence[TracedArray], elements: Elements, doubts: Doubts = ()) -> None:
@@ -242,7 +247,7 @@ class StackedList(StoredList):
     def is_never_made(self) -> bool:
         """True for a list whose elements cannot be made one by one, or are too many for that."""
         is_long = self.is_argument or self.storage is not None
-        return self.is_sized or (is_long and self.stacks is not None and self.elements.length > MOST_MADE)
+        return self.is_sized or (is_long and self.stacks is not None and self.elements.length > self.most_made)
 
     @property
     def is_array(self) -> bool:

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,6 +23,10 @@ namespace cyxla {
 namespace {
 
 constexpr int64_t kSpinNs = 50'000;  // ns that an idle worker spins before it parks: about one Python call
+constexpr int64_t kLongSpinNs = 400'000;  // the same where no other thread wants its CPU: waking it takes 30 us
+constexpr int64_t kSharedNs = 100'000'000;  // ns for which CPUs are taken as shared
+constexpr int64_t kLossIntervalNs = 20'000'000;  // ns within which a thread that shares its CPU loses it again
+constexpr int64_t kLossCheckNs = 500'000;  // least ns between two checks whether a caller has
 constexpr int64_t kDescheduledNs = 10'000;  // a worker with less CPU time between two checks waits for a CPU
 constexpr std::chrono::milliseconds kWaitInterval{1};  // between two checks of a waiting caller whether workers run
 constexpr int64_t kMinWakeNs = 30'000;  // ns of remaining work from which parked workers are woken
@@ -44,10 +49,10 @@ void relax() {
 #endif
 }
 
-// Spin until `done` returns true or kSpinNs has passed; return its last value.
+// Spin until `done` returns true or `ns` have passed; return its last value.
 template <class Done>
-bool spin_until(Done done) {
-  const int64_t end = clock_ns() + kSpinNs;
+bool spin_until(Done done, int64_t ns = kSpinNs) {
+  const int64_t end = clock_ns() + ns;
   do {
     for (int k = 0; k < 64; ++k) {
       if (done()) return true;
@@ -55,6 +60,12 @@ bool spin_until(Done done) {
     }
   } while (clock_ns() < end);
   return false;
+}
+
+// Return how often the kernel has given the CPU of this thread to another one; -1 if unknown.
+int64_t lost_cpus() {
+  rusage usage{};
+  return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : -1;
 }
 
 // State word of a pool: generation of the region, a bit that workers may join it, and the number that have joined.
@@ -116,9 +127,12 @@ class Pool {
   void close() noexcept;
   Worker *find_descheduled() noexcept;
   void wake() noexcept;
+  void note_lost_cpu(int64_t now) noexcept;
   void work(int index) noexcept;
   void register_worker(Worker *worker) noexcept;
   bool wait_for_region(uint64_t last_generation, int index, Worker *worker) noexcept;
+  template <class Done>
+  bool spin(Done done) noexcept;
   bool join(uint64_t *last_generation) noexcept;
   void leave() noexcept;
   bool run_chunk(ChunkSize &chunk_size) noexcept;
@@ -131,6 +145,8 @@ class Pool {
   alignas(64) std::atomic<bool> busy_{false};
   Region region_{};  // read only by workers that have joined
   std::atomic<int> caller_cpu_{-1};
+  std::atomic<int64_t> last_loss_{0};     // time at which a thread was last found to have lost its CPU
+  std::atomic<int64_t> shared_until_{0};  // time until which other threads are taken to want the CPUs
   std::atomic<int> sleepers_{0};
   std::atomic<bool> caller_sleeps_{false};
   std::atomic<int> target_workers_{0};  // number of workers; those with an index from here on end
@@ -201,7 +217,7 @@ bool Pool::wait_for_region(uint64_t last_generation, int index, Worker *worker) 
     return generation(word_.load(std::memory_order_seq_cst)) != last_generation ||
            index >= target_workers_.load(std::memory_order_relaxed);
   };
-  if (!spin_until(is_ready)) {
+  if (!spin(is_ready)) {
     std::unique_lock<std::mutex> lock(mutex_);
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     wake_.wait(lock, is_ready);
@@ -215,6 +231,24 @@ bool Pool::wait_for_region(uint64_t last_generation, int index, Worker *worker) 
   *link = worker->next;
   --started_;
   return false;
+}
+
+// Threads that spin take CPUs from other threads, also from those of other processes. If there are any, the kernel
+// gives them the CPU of this thread time and again, and not just once.
+void Pool::note_lost_cpu(int64_t now) noexcept {
+  thread_local int64_t lost = lost_cpus();
+  if (std::exchange(lost, lost_cpus()) == lost) return;
+  const int64_t since = now - last_loss_.exchange(now, std::memory_order_relaxed);
+  if (since < kLossIntervalNs) shared_until_.store(now + kSharedNs, std::memory_order_relaxed);
+}
+
+// Spin until `done` returns true, for longer if no other threads want the CPUs; return its last value.
+template <class Done>
+bool Pool::spin(Done done) noexcept {
+  if (spin_until(done)) return true;
+  const int64_t now = clock_ns();
+  note_lost_cpu(now);
+  return now > shared_until_.load(std::memory_order_relaxed) && spin_until(done, kLongSpinNs);
 }
 
 bool Pool::join(uint64_t *last_generation) noexcept {

@@ -17,9 +17,11 @@ typedef struct {
   int64_t buffers; /* number of its buffers */
 } cyx_launch;
 
-/* Words for the buffers of launches: an offset in the arena, or a number, above the bits that tell which. */
+/* Words for the buffers of launches: an offset in the arena, or a number, above the bits that tell which. The number of
+ * a buffer has 21 bits, and above them an offset in bytes. */
 #define CYX_ARENA(offset) ((int64_t)(offset) << 3)
-#define CYX_BUFFER(number) ((int64_t)(number) << 3 | 1)
+#define CYX_BUFFER(number) CYX_INSIDE(number, 0)
+#define CYX_INSIDE(number, offset) ((int64_t)(offset) << 24 | (int64_t)(number) << 3 | 1)
 #define CYX_FUNCTION(number) ((int64_t)(number) << 3 | 2)
 #define CYX_CONTEXT 3
 #define CYX_PHASE 4
@@ -34,7 +36,7 @@ static __attribute__((noinline, unused)) cyx_status cyx_launch_all(const cyx_lau
       const int64_t at = *words >> 3;
       switch (*words++ & 7) {
         case CYX_ARENA(0): b[i] = ctx->arena + at; break;
-        case CYX_BUFFER(0): b[i] = bufs[at]; break;
+        case CYX_BUFFER(0): b[i] = (char *)bufs[at & 0x1fffff] + (at >> 21); break;
         case CYX_FUNCTION(0): b[i] = ctx->functions[at]; break;
         case CYX_CONTEXT: b[i] = (void *)ctx; break;
         default: b[i] = &phase;

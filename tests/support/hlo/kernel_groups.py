@@ -61,7 +61,8 @@ class Compiled:
             bufs[r] = arrays[step.writes[w]]
         bufs = [np.ascontiguousarray(b) if b.size else np.zeros(1) for b in bufs] + [arrays[w] for w in step.writes]
         scratch = np.zeros(step.kernel.scratch + 64, np.uint8)
-        table = (ctypes.c_void_p * (len(bufs) + 1))(*[b.ctypes.data for b in bufs], -(-scratch.ctypes.data // 64) * 64)
+        starts = [b.ctypes.data + n for b, n in zip(bufs, step.offsets_of(len(bufs)), strict=True)]
+        table = (ctypes.c_void_p * (len(bufs) + 1))(*starts, -(-scratch.ctypes.data // 64) * 64)
         for task in reversed(range(step.kernel.tasks)):
             status = getattr(self.library, f"run_{number}")(table, ctypes.c_int64(task), ctypes.c_int64(task + 1))
             assert status == 0

@@ -72,3 +72,8 @@ class CWriter:
     def text(self) -> str:
         """Return everything written, one line break after each line."""
         return "\n".join(self._lines) + ("\n" if self._lines else "")
+
+
+def pointer_inside(pointer: str, offset: int) -> str:
+    """Return the C of a pointer that is moved by an offset in bytes."""
+    return f"(char *)({pointer}) + {offset}" if offset else pointer

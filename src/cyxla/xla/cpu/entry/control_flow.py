@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from cyxla.types import ElementType
-from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.c.writer import CWriter, pointer_inside
 from cyxla.xla.cpu.entry.kernel_timers import Meter
 from cyxla.xla.cpu.entry.launch_tables import (
     first_buffer,
@@ -152,7 +152,8 @@ class ControlWriter:
         if not is_launched(node):
             return
         name = self.name_of(step.kernel)
-        pointers = [self.pointer(p) for p in kernel_locations(self.buffers, node)]
+        arrays = [self.pointer(p) for p in kernel_locations(self.buffers, node)]
+        pointers = [pointer_inside(p, n) for p, n in zip(arrays, step.offsets_of(len(arrays)), strict=True)]
         tasks, phases = step.kernel.tasks, step.kernel.phases
         pointers += ["&phase"] if phases > 1 else []
         pointers += [f"ctx->functions[{self.functions[f]}]" for f in step.functions]

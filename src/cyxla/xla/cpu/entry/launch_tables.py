@@ -101,13 +101,15 @@ def table_of_launches(
 def _words(node: KernelNode, buffers: Buffers, functions: Mapping[str | Instruction, int]) -> list[str]:
     """Return the words of the buffers of a launch."""
     step = node.step
-    words = [_word(buffers, location) for location in kernel_locations(buffers, node)]
+    locations = kernel_locations(buffers, node)
+    words = [_word(buffers, at, n) for at, n in zip(locations, step.offsets_of(len(locations)), strict=True)]
     words += ["CYX_PHASE"] * (step.kernel.phases > 1)
     words += [f"CYX_FUNCTION({functions[f]})" for f in step.functions]
     return words + ["CYX_CONTEXT"] * step.context
 
 
-def _word(buffers: Buffers, location: Location) -> str:
+def _word(buffers: Buffers, location: Location, offset: int) -> str:
     if location.kind is MemoryKind.ARENA:
-        return f"CYX_ARENA({location.at})"
-    return f"CYX_BUFFER({first_buffer(buffers, location) + location.at})"
+        return f"CYX_ARENA({location.at + offset})"
+    number = first_buffer(buffers, location) + location.at
+    return f"CYX_INSIDE({number}, {offset}ll)" if offset else f"CYX_BUFFER({number})"

@@ -34,7 +34,9 @@ def recipe(plan: Plan, buffers: Buffers) -> bytes | None:
 def _is_call(node: KernelNode) -> bool:
     step = node.step
     buffers = len(step.reads) + len(step.writes) + 2
-    return step.kernel.call is not None and not (step.functions or step.state or step.context or buffers > MAX_BUFFERS)
+    return step.kernel.call is not None and not (
+        step.offsets or step.functions or step.state or step.context or buffers > MAX_BUFFERS
+    )
 
 
 def _call(buffers: Buffers, node: KernelNode) -> list[int]:

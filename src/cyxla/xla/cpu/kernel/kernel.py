@@ -185,6 +185,9 @@ class Step:
         True if the last of ``bufs`` is the state of the random numbers (`STATE_BYTES`), one for all kernels of a call.
     context : bool
         True if the last of ``bufs`` is the `cyx_ctx` of the call: the kernel has one task, runs long and polls.
+    offsets : tuple of int
+        Offsets in bytes at which the reads begin that the kernel gets; empty if all are 0. Kernels that differ in the
+        positions of their operands alone have equal text.
     groups : tuple of Group
         Groups of instructions that the step computes, or takes part in computing; for explanations.
     """
@@ -197,4 +200,9 @@ class Step:
     functions: tuple[str | Instruction, ...] = field(default=())
     state: bool = False
     context: bool = False
+    offsets: tuple[int, ...] = field(default=())
     groups: tuple[Group, ...] = field(default=(), compare=False, repr=False)
+
+    def offsets_of(self, count: int) -> tuple[int, ...]:
+        """Return the offsets in bytes of the first `count` buffers of the kernel; those after the reads are 0."""
+        return (*self.offsets, *[0] * (count - len(self.offsets)))

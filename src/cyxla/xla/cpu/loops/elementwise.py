@@ -126,6 +126,9 @@ def _step(
     pairs = _in_place(boxes, reads, writes) if target is None else [(0, reads.slot(target))]
     if target is None and any(find_tiles(b, collapse_loops(b)[0], frozenset()) for b in boxes):
         pairs = []  # tiles at the edge overlap: they read operands after writing results
+    starts = _first_elements(boxes)
+    for box in boxes:
+        box.body.starts = starts
     size = sum(w.shape.nbytes for w in writes)
     frame = KernelFrame(
         reads,
@@ -143,9 +146,20 @@ def _step(
     kernel = assemble(parts, frame, KernelKind.LOOP, note=describe(group))
     if prod(dims) == 1:
         kernel = replace(kernel, refusals=(Refusal.of("vectorisation", group.root, "it has a single element"),))
+    offsets = tuple([starts.get(k, 0) * v.shape.dtype.itemsize for k, v in enumerate(reads.values)] if starts else ())
     if target is None:
-        return Step(kernel, reads.values, writes, in_place=tuple(pairs))
-    return Step(kernel, reads.values, writes, must_alias=tuple(pairs))
+        return Step(kernel, reads.values, writes, in_place=tuple(pairs), offsets=offsets)
+    return Step(kernel, reads.values, writes, must_alias=tuple(pairs), offsets=offsets)
+
+
+def _first_elements(boxes: Sequence[Box]) -> dict[int, int]:
+    """Return the lowest index at which each array is read, by slot, if it is above 0."""
+    lowest: dict[int, int] = {}
+    for box in boxes:
+        for n in box.nodes:
+            if isinstance(n, Load):
+                lowest[n.slot] = min(lowest.get(n.slot, n.form.low), n.form.low)
+    return {slot: low for slot, low in lowest.items() if low > 0}
 
 
 def _without_tiles(group: list[Box], frame: KernelFrame) -> list[list[Box]]:

@@ -348,7 +348,7 @@ class LoopNest:
     def _load(self, node: Load) -> str:
         if node in self.replaced_loads:
             return scalar.load(node.dtype, self.replaced_loads[node])
-        form: Affine = node.form
+        form: Affine = node.form.shift(-self.body.starts.get(node.slot, 0))
         conditions: tuple[Condition, ...] = ()
         if not node.dtype.is_complex:  # C compilers vectorise a choice of loaded values, but not one of indices
             form, conditions = self.body.space.split_choices(form, lambda a: self.depth_of_atom(a) == self.depth)

@@ -59,6 +59,8 @@ class Body(Graph):
     ----------
     sizes : dict of Affine to Value
         Sizes known at run time that indices are below wherever a result matters, so that no mask has to say so.
+    starts : mapping of int to int
+        Numbers of the elements, by slot, at which the arrays begin that the kernel gets; 0 for others.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class Body(Graph):
         self._integers: dict[Node, int] = {}
         self._external_instructions = {v.instruction for v in self._externals}
         self.sizes: dict[Affine, Value] = {}
+        self.starts: Mapping[int, int] = {}
 
     def quote(self, ins: Instruction) -> str:
         """Return the quote of an instruction for a comment in the C; empty if it is not computed here."""

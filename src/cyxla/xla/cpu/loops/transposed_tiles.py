@@ -143,7 +143,7 @@ def _length(extent: int, max_length: int) -> int:
 
 def _fill(load: Load, number: int, nest: LoopNest, tiles: Tiles, rows: Blocks, columns: Blocks) -> str:
     """Return the C call that transposes one tile."""
-    slot, form = load.slot, load.form
+    slot, form = load.slot, load.form.shift(-nest.body.starts.get(load.slot, 0))
     step = form.coefficient(tiles.loops[-1][0])
     start_form = Affine(form.constant, tuple((a, c) for a, c in form.terms if a is not tiles.contiguous))
     size = load.dtype.itemsize

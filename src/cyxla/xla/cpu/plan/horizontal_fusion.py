@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import field
 
 from cyxla.records import dataclass
-from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.c.writer import CWriter, pointer_inside
 from cyxla.xla.cpu.kernel import cost, machine
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step, Value
 from cyxla.xla.cpu.plan.nodes import KernelNode, Node
@@ -145,7 +145,8 @@ def fuse_steps(steps: Sequence[Step]) -> Step:
         for k, step in enumerate(steps):
             indices = [slots[v] for v in step.reads] + list(range(written, written + len(step.writes)))
             written += len(step.writes)
-            bufs = ", ".join(f"bufs[{p}]" for p in indices)
+            places = zip(indices, step.offsets_of(len(indices)), strict=True)
+            bufs = ", ".join(pointer_inside(f"bufs[{p}]", offset) for p, offset in places)
             call = f"if ((s = {names[step.kernel.code]}(b, 0, 1))) return s;"
             test = f"if (from <= {k} && {k} < to) " if tasks > 1 else ""
             c.line(f"{test}{{ void *const b[] = {{{bufs}}}; {call} }}")

@@ -432,6 +432,13 @@ CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
     "dot/dot.h": ([VECTORS, *dot(templates.ANY_UNITS, templates.PACK_ANY, constant=False)], ("p_run",)),
     "dot/dot.h, panels": ([VECTORS, *dot(templates.PANEL_UNITS, templates.PACK_ROWS)], ("p_run",)),
     "dot/dot.h, panels, packed": ([VECTORS, *dot(templates.PANEL_UNITS, templates.PACK_ANY)], ("p_run",)),
+    "dot/dot_live.h": (
+        [
+            VECTORS, *dot(templates.ANY_UNITS, templates.PACK_ANY, constant=False),
+            ("dot/dot_live.h", {"LIVE_PREFIX": "p"}),
+        ],
+        ("p_run", "p_of_part"),
+    ),
     "dot/inner_products.h": (inner_products(k=9), ("tile",)),
     "dot/row_combination.h": (row_sums(k=9), ("tile",)),
     "dot/row_combinations.h": (row_sums(several=True, k=9, m=3), ("tile",)),

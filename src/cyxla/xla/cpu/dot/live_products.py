@@ -60,15 +60,16 @@ class LiveProduct:
         """The live part of the product with operands exchanged."""
         return replace(self, rows=self.columns, columns=self.rows)
 
+    def sizes(self, p: Product) -> list[str]:
+        """Return the C of the numbers of products, rows, columns and terms, of all if all matter."""
+        texts = (self.batch, self.rows, self.columns, self.depth)
+        return [text or str(n) for text, n in zip(texts, (p.batch, p.m, p.n, p.k), strict=True)]
+
     def functions(self, prefix: str, p: Product) -> list[str]:
         """Return the C functions that ``dot.h`` and ``dot_few_rows.h`` ask for."""
-        numbers = {
-            "batch": self.batch or p.batch, "rows": self.rows or p.m, "columns": self.columns or p.n,
-            "depth": self.depth or p.k,
-        }  # fmt: skip
         return [
             f"static inline int64_t {prefix}_live_{name}(void *const *bufs) {{ return {text}; }}"
-            for name, text in numbers.items()
+            for name, text in zip(("batch", "rows", "columns", "depth"), self.sizes(p), strict=True)
         ]
 
     def with_short_work(self, kernel: Kernel, sizes: Sequence[int]) -> Kernel:

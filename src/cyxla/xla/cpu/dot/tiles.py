@@ -136,7 +136,7 @@ class TiledProduct:
         products of 8x8x8 and for 16x2048x16.
         """
         row_stride, k_stride = self.p.lhs[1:]
-        is_wanted = self.direct and not self.live and self.choice.get("prebuilt", 1)
+        is_wanted = self.direct and self.choice.get("prebuilt", 1)
         is_supported = is_wanted and 1 in (k_stride, row_stride)
         function = f"dot_tiles_{self.p.dtype.text}"
         return bool(is_supported and prebuilt_calls.is_long(self.ns) and prebuilt_calls.pointer(function) is not None)
@@ -148,7 +148,7 @@ class TiledProduct:
 
     def _groups(self) -> Partition | None:
         """Return the partition with packed panels in groups; None if each panel is by itself."""
-        if not (self.packs_all and self._is_prebuilt()):
+        if self.live or not (self.packs_all and self._is_prebuilt()):
             return None
         sizes = self.p.batch, self.panels, self.tiles
         group = min(self.choice.get("group", 0), self._max_group)
@@ -252,9 +252,10 @@ class TiledProduct:
         """Return the kernel, prebuilt or written."""
         if self._is_prebuilt():
             template = Kernel("", self.tasks, self.ns, kind=KernelKind.DOT, phases=1 + self.symmetric)
-            prebuilt = self.output.prebuilt("dot_tiles", lambda: DOT.numbers(self._values()), template)
+            form, sizes = ("dot_live", self.live.sizes(self.p)) if self.live else ("dot_tiles", [])
+            prebuilt = self.output.prebuilt(form, lambda: DOT.numbers(self._values()), template, sizes)
             if prebuilt is not None:
-                return prebuilt
+                return self._with_short_work(prebuilt)
         return self._generate()
 
     @property
@@ -349,8 +350,12 @@ class TiledProduct:
             c.line(f"static const KERNEL_after_function KERNEL_after[2] = {{{', '.join(after)}}};")
         with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
             c.line(f"return KERNEL_run(&KERNEL_constants, bufs, begin, end, {'KERNEL_after' if after else '0'});")
-        kernel = Kernel(c.text(), self.tasks, self.ns, self._scratch, KernelKind.DOT, phases=1 + self.symmetric)
-        return self.live.with_short_work(kernel, (self.p.batch, self.p.m, self.p.n, self.p.k)) if self.live else kernel
+        return self._with_short_work(
+            Kernel(c.text(), self.tasks, self.ns, self._scratch, KernelKind.DOT, phases=1 + self.symmetric)
+        )
+
+    def _with_short_work(self, kernel: Kernel) -> Kernel:
+        return self.live.with_short_work(kernel, (self.p.batch, self.p.m, self.p.n, self.p.k))
 
     def _panel_tiles(self, values: dict[str, int], *, last: bool) -> list[TileText | None]:
         """Return the tiles of `height` rows and of one more for the last panel, or for those before it, if any."""

@@ -46,7 +46,7 @@ _least_ns: ContextVar[float] = ContextVar("least_ns", default=MIN_PREBUILT_NS)
 
 _TEXT = """{before}/* {note} */
 static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
-  static const int64_t numbers[] = {{{numbers}}};
+  {storage}const int64_t numbers[] = {{{numbers}}};
   void *const all[] = {{(void *)numbers, {bufs}}};{after}
   return {pointer}(all + 1, begin, end{argument});
 }}
@@ -79,7 +79,13 @@ def pointer(name: str) -> str | None:
 
 
 def kernel(
-    name: str, numbers: Sequence[int], template: Kernel, buffers: int, before: str = "", after: Sequence[str] = ()
+    name: str,
+    numbers: Sequence[int],
+    template: Kernel,
+    buffers: int,
+    before: str = "",
+    after: Sequence[str] = (),
+    more_numbers: Sequence[str] = (),
 ) -> Kernel | None:
     """Return a kernel that calls a prebuilt function; None if generated code defines its own or has little to do.
 
@@ -98,6 +104,8 @@ def kernel(
     after : sequence of str
         Names of the epilogue's functions; if there are any, the function gets an array of pointers to them as a last
         argument.
+    more_numbers : sequence of str
+        C of further integer arguments that are known at run time, in terms of ``bufs``.
     """
     function = pointer(name) if is_long(template.cost) else None
     if function is None:
@@ -107,10 +115,11 @@ def kernel(
     text = _TEXT.format(
         before=before,
         note=template.text,
-        numbers=", ".join(map(str, numbers)),
+        storage="" if more_numbers else "static ",
+        numbers=", ".join([*map(str, numbers), *more_numbers]),
         bufs=bufs,
         pointer=function,
         after=_AFTER.format(functions=functions) if after else "",
         argument=", after" if after else "",
     )
-    return replace(template, text=text, call=None if after else PrebuiltCall(name, tuple(numbers)))
+    return replace(template, text=text, call=None if after or more_numbers else PrebuiltCall(name, tuple(numbers)))

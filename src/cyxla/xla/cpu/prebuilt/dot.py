@@ -13,7 +13,7 @@ from cyxla.xla.cpu.dot import parameters, templates
 from cyxla.xla.cpu.prebuilt.library import KERNEL
 
 TYPES = {"f32": "float", "f64": "double"}
-FUNCTIONS = {f"{form}_{t}": KERNEL for t in TYPES for form in ("dot_tiles", "dot_rows", "dot_sums", "dot_pass")}
+FUNCTIONS = {f"dot_{form}_{t}": KERNEL for t in TYPES for form in ("tiles", "live", "rows", "sums", "pass")}
 
 #: Forms of tiles: whether elements of a column of the left operand are neighbours, and the prefetch.
 _FORMS = {
@@ -28,6 +28,14 @@ cyx_status CYX_PREBUILT({name})(void *const *bufs, int64_t begin, int64_t end) {
 }}
 """
 
+
+_LIVE = """\
+cyx_status CYX_PREBUILT(dot_live_{t})(void *const *bufs, int64_t begin, int64_t end) {{
+  const {t}_numbers *const whole = (const {t}_numbers *)CYX_NUMBERS(bufs);
+  const {t}_numbers part = {t}_of_part(whole, (const int64_t *)(whole + 1));
+  return {t}_run(&part, bufs, begin, end, 0);
+}}
+"""
 
 _PASS = """\
 cyx_status CYX_PREBUILT(dot_pass_{t})(void *const *bufs, int64_t begin, int64_t end) {{
@@ -103,3 +111,5 @@ def _tiles(c: CWriter, name: str, element: str, level: Level) -> None:
     max_elements = max(v * h for v, h in heights.items()) * lanes
     c.lines(templates.dot_text(name, element, lanes, max_elements).splitlines())
     c.lines(_RUN.format(name=f"dot_tiles_{name}", prefix=name).splitlines())
+    c.lines(instantiate("dot/dot_live.h", LIVE_PREFIX=name).splitlines())
+    c.lines(_LIVE.format(t=name).splitlines())

@@ -4,9 +4,12 @@ import copy
 import dataclasses
 import importlib
 import inspect
+import operator
 import pickle
 import pkgutil
+import re
 import threading
+import typing
 from abc import ABC, abstractmethod
 from dataclasses import field
 from typing import ClassVar, Generic, TypeVar
@@ -234,6 +237,590 @@ def test_classes_with_other_options_are_complete_at_once(make):
     cls = make()
     assert is_complete(cls)
     assert cls(size=1).size == 1
+
+
+# Each form of class is made by `dataclasses.dataclass` and by the deferred one, and both must behave the same. The name
+# of the class is global, so that its instances can be pickled.
+
+
+def no_fields(dataclass):
+    global Made
+
+    @dataclass(frozen=True)
+    class Made:
+        pass
+
+
+def one_field(dataclass):
+    global Made
+
+    @dataclass(frozen=True)
+    class Made:
+        size: int
+
+
+def six_fields(dataclass):
+    global Made
+
+    @dataclass(frozen=True)
+    class Made:
+        """Six values."""
+
+        first: int
+        second: "tuple[int, ...]"
+        third: str = "x"
+        fourth: list[int] | None = None
+        fifth: bool = False
+        sixth: dict[str, int] = field(default_factory=dict, hash=False)
+
+
+def not_frozen(dataclass):
+    global Made
+
+    @dataclass
+    class Made:
+        size: int
+        name: str = "none"
+        parts: list[int] = field(default_factory=list)
+
+
+def no_comparison(dataclass):
+    global Made
+
+    @dataclass(eq=False)
+    class Made:
+        size: int
+        name: str = "none"
+
+
+def frozen_without_comparison(dataclass):
+    global Made
+
+    @dataclass(frozen=True, eq=False)
+    class Made:
+        size: int
+        name: str = "none"
+
+
+def no_text(dataclass):
+    global Made
+
+    @dataclass(frozen=True, repr=False)
+    class Made:
+        size: int
+
+        def __str__(self):
+            return f"size {self.size}"
+
+
+def flags_of_fields(dataclass):
+    global Made
+
+    @dataclass(frozen=True)
+    class Made:
+        compared: int
+        not_compared: int = field(default=1, compare=False)
+        not_hashed: list[int] = field(default_factory=list, hash=False)
+        only_hashed: int = field(default=2, compare=False, hash=True)
+        hidden: str = field(default="secret", repr=False)
+        described: int = field(default=3, metadata={"unit": "m"})
+
+
+def fields_without_parameters(dataclass):
+    global Made
+
+    @dataclass(frozen=True)
+    class Made:
+        made: dict[str, int] = field(default_factory=dict, init=False, hash=False)
+        size: int
+        fixed: int = field(default=7, init=False)
+        unset: int = field(init=False, repr=False, compare=False)
+        parts: list[int] = field(default_factory=list, hash=False)
+
+
+def after_init(dataclass):
+    global Made
+
+    @dataclass
+    class Made:
+        size: int
+        double: int = field(init=False)
+
+        def __post_init__(self):
+            if self.size < 0:
+                raise ValueError("negative")
+            self.double = 2 * self.size
+
+
+def only_variables_of_the_class(dataclass):
+    global Made
+
+    @dataclass(frozen=True)
+    class Made:
+        count: ClassVar[int] = 3
+        other: "ClassVar[int]" = 4
+
+        def __post_init__(self):
+            object.__setattr__(self, "extra", 1)
+
+
+def mixed_variables(dataclass):
+    global Made
+
+    @dataclass
+    class Made:
+        first: int
+        count: ClassVar[int] = 3
+        second: int = 2
+
+
+def parameter_without_field(dataclass):
+    global Made
+
+    @dataclass(frozen=True)
+    class Made:
+        size: int
+        scale: dataclasses.InitVar[int] = 2
+
+        def __post_init__(self, scale):
+            object.__setattr__(self, "size", self.size * scale)
+
+
+def keywords_of_fields(dataclass):
+    global Made
+
+    @dataclass(frozen=True)
+    class Made:
+        size: int = field(kw_only=True, default=1)
+        name: str
+
+
+def keywords_after_a_mark(dataclass):
+    global Made
+
+    @dataclass
+    class Made:
+        size: int
+        _: dataclasses.KW_ONLY
+        name: str
+        part: int = 1
+
+
+def names_of_the_text(dataclass):
+    global Made
+
+    @dataclass(frozen=True)
+    class Made:
+        absent: int
+        assign: int
+        new_5: int
+        other: int
+        cls: int
+        _1: list[int] = field(default_factory=list, hash=False)
+        _0: int = 6
+        hash: int = 7
+        object: int = 8
+
+
+def field_named_self(dataclass):
+    global Made
+
+    @dataclass
+    class Made:
+        size: int
+        self: int = 3
+
+
+def own_comparison(dataclass):
+    global Made
+
+    @dataclass(frozen=True)
+    class Made:
+        size: int
+
+        def __eq__(self, other):
+            return isinstance(other, Made) and self.size % 2 == other.size % 2
+
+
+def own_comparison_of_variables(dataclass):
+    global Made
+
+    @dataclass
+    class Made:
+        size: int
+
+        def __eq__(self, other):
+            return True
+
+
+def own_hash(dataclass):
+    global Made
+
+    @dataclass
+    class Made:
+        size: int
+
+        def __hash__(self):
+            return 5
+
+
+def no_hash(dataclass):
+    global Made
+
+    @dataclass(frozen=True)
+    class Made:
+        size: int
+        __hash__ = None
+
+
+def own_comparison_alone(dataclass):
+    global Made
+
+    @dataclass(eq=False)
+    class Made:
+        size: int
+
+        def __eq__(self, other):
+            return True
+
+
+def own_text_and_patterns(dataclass):
+    global Made
+
+    @dataclass
+    class Made:
+        size: int
+        __match_args__ = ("size", "size")
+
+        def __repr__(self):
+            return "own"
+
+
+def derived(dataclass):
+    global Made
+
+    @dataclass
+    class Parent:
+        first: int
+        second: int = 2
+        third: list[int] = field(default_factory=list)
+
+    @dataclass
+    class Made(Parent):
+        second: int
+        fourth: int = 4
+
+
+def frozen_of_frozen(dataclass):
+    global Made
+
+    @dataclass(frozen=True)
+    class Parent:
+        first: int
+        count: ClassVar[int] = 3
+
+        def double(self):
+            return 2 * self.first
+
+    @dataclass(frozen=True)
+    class Made(Parent):
+        second: int = 2
+
+
+def derived_by_dataclasses(dataclass):
+    global Made
+
+    @dataclass(frozen=True)
+    class Parent:
+        first: int
+        second: int = 2
+
+    @dataclasses.dataclass(frozen=True)
+    class Made(Parent):
+        third: int = 3
+
+
+def derived_through_other_classes(dataclass):
+    global Made
+
+    @dataclass
+    class Parent:
+        first: int
+
+    class Between(Parent):
+        def __post_init__(self):
+            self.seen = self.first
+
+    class Beside:
+        second = 20
+
+    @dataclass(eq=False)
+    class Made(Between, Beside):
+        second: int
+
+
+def generic(dataclass):
+    global Made
+
+    @dataclass(frozen=True)
+    class Made(Generic[T]):
+        value: T
+        more: "list[T] | None" = None
+
+
+def abstract(dataclass):
+    global Made
+
+    @dataclass(frozen=True)
+    class Made(Interface):
+        size: int
+
+        def run(self):
+            return self.size
+
+
+class Described(ABC):
+    @abstractmethod
+    def __init__(self, size):
+        pass
+
+    @abstractmethod
+    def __repr__(self):
+        pass
+
+    @abstractmethod
+    def run(self):
+        pass
+
+
+def abstract_methods_that_are_written(dataclass):
+    global Made
+
+    @dataclass(frozen=True)
+    class Made(Described):
+        size: int
+
+        def run(self):
+            return self.size
+
+
+def with_module_types(dataclass):
+    global Made
+
+    @dataclass(frozen=True)
+    class Made:
+        value: "Frozen"
+        more: "dict[str, Plain] | None" = None
+
+
+FORMS = [
+    no_fields, one_field, six_fields, not_frozen, no_comparison, frozen_without_comparison, no_text, flags_of_fields,
+    fields_without_parameters, after_init, only_variables_of_the_class, mixed_variables, parameter_without_field,
+    keywords_of_fields, keywords_after_a_mark, names_of_the_text, field_named_self, own_comparison,
+    own_comparison_of_variables, own_hash, no_hash, own_comparison_alone, own_text_and_patterns, derived,
+    frozen_of_frozen, derived_by_dataclasses, derived_through_other_classes, generic, abstract,
+    abstract_methods_that_are_written, with_module_types,
+]  # fmt: skip
+FORMS_AT_ONCE = [abstract_methods_that_are_written, derived_by_dataclasses]
+NAMES = ("size", "name", "part", "second", "third", "scale", "_1", "self", "__dataclass_self__")
+CALLS_OF_FORMS = [
+    *[(range(1, n + 1), {}) for n in range(11)],
+    *[((1,), {name: 5}) for name in NAMES],
+    ((), {"size": 1}),
+    ((), {"unknown": 1}),
+    ((1,), {"unknown": 1}),
+    ((-1,), {}),
+    ((2,), {}),
+    ((1,), {"name": 2}),
+    ((1,), {"name": 2, "part": 3}),
+]
+METHODS = ("__init__", "__eq__", "__hash__", "__repr__", "__setattr__", "__delattr__")
+
+
+def outcome(function, *args, **kwargs):
+    """Return the result of a call, or the class and text of its error."""
+    try:
+        return function(*args, **kwargs)
+    except Exception as error:
+        return type(error), str(error)
+
+
+def values(result):
+    return result if isinstance(result, tuple) else dict(vars(result))
+
+
+def description(cls):
+    """Return everything that a class shows of its fields, options and methods."""
+    init, methods = cls.__init__, [vars(cls)[name] for name in METHODS if callable(vars(cls).get(name))]
+    return {
+        "names": sorted(vars(cls)),
+        "hash": vars(cls).get("__hash__", "inherited") is None,
+        "fields": repr(cls.__dataclass_fields__),
+        "options": repr(cls.__dataclass_params__),
+        "patterns": cls.__match_args__,
+        "signature": str(inspect.signature(cls)),
+        "types": repr(outcome(typing.get_type_hints, init)),
+        "annotations": repr(init.__annotations__),
+        "defaults": (repr(init.__defaults__), repr(init.__kwdefaults__)),
+        "file": init.__code__.co_filename,
+        "methods": [(m.__module__, m.__name__, m.__qualname__) for m in methods],
+        "parameters": [list(inspect.signature(m).parameters) for m in methods],
+    }
+
+
+def uses(instance):
+    """Return the results of all uses of an instance."""
+    cls = type(instance)
+    names = [*cls.__dataclass_fields__, "unknown"]
+    child = object.__new__(type("Child", (cls,), {}))
+    vars(child).update(vars(instance))
+    return {
+        "text": [re.sub(" at 0x[0-9a-f]+", "", f(x)) for x in (instance, child) for f in (repr, str)],
+        "hash": cls.__hash__ is object.__hash__ or outcome(hash, instance),
+        "equal": (cls.__eq__(instance, 1), instance == child, child == instance),
+        "dict": outcome(dataclasses.asdict, instance),
+        "replaced": [values(outcome(dataclasses.replace, instance, **{name: 9})) for name in names],
+        "copied": [
+            vars(copy.copy(instance)),
+            vars(copy.deepcopy(instance)),
+            vars(pickle.loads(pickle.dumps(instance))),
+        ],
+        "assigned": [outcome(setattr, x, name, 5) for x in (instance, child) for name in names],
+        "deleted": [outcome(delattr, x, name) for x in (instance, child) for name in [*names, "absent"]],
+        "changed": (vars(instance), vars(child)),
+    }
+
+
+def behaviour(cls):
+    """Return everything that a class shows and does."""
+    results = [outcome(cls, *args, **kwargs) for args, kwargs in CALLS_OF_FORMS]
+    instances = [x for x in results if isinstance(x, cls)]
+    return {
+        "instances": len(instances) > 0,
+        "calls": [values(x) for x in results],
+        "init": [outcome(cls.__init__), outcome(cls.__init__, instances[0])],
+        "equal": [outcome(operator.eq, x, y) for x in instances for y in instances],
+        "uses": [outcome(uses, x) for x in instances],
+        **description(cls),
+    }
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_deferred_class_is_like_one_of_dataclasses(form):
+    form(dataclasses.dataclass)
+    expected = behaviour(Made)
+    form(dataclass)
+    assert is_complete(Made) is (form in FORMS_AT_ONCE)
+    assert behaviour(Made) == expected
+    assert expected["instances"]
+    assert not any(isinstance(x, tuple) for x in expected["uses"])
+
+
+def test_methods_have_names_of_their_class():
+    cls = make_class(frozen=True)
+    cls(1)
+    assert [vars(cls)[name].__qualname__ for name in METHODS] == [f"{cls.__qualname__}.{name}" for name in METHODS]
+
+
+def default_before_none(dataclass):
+    @dataclass
+    class Wrong:
+        first: int = 1
+        second: int
+
+    return Wrong
+
+
+def mutable_default(dataclass):
+    @dataclass(frozen=True)
+    class Wrong:
+        first: list[int] = []  # noqa: RUF012
+
+    return Wrong
+
+
+def field_without_type(dataclass):
+    @dataclass
+    class Wrong:
+        first = field(default=1)
+
+    return Wrong
+
+
+def two_marks(dataclass):
+    @dataclass
+    class Wrong:
+        first: int
+        _: dataclasses.KW_ONLY
+        second: int
+        __: dataclasses.KW_ONLY
+
+    return Wrong
+
+
+def factory_of_the_class(dataclass):
+    @dataclass
+    class Wrong:
+        first: ClassVar[list[int]] = field(default_factory=list)
+
+    return Wrong
+
+
+def frozen_of_not_frozen(dataclass):
+    @dataclass(frozen=True)
+    class Wrong(Base):
+        third: int = 3
+
+    return Wrong
+
+
+def not_frozen_of_frozen(dataclass):
+    @dataclass
+    class Wrong(Checked):
+        second: int = 3
+
+    return Wrong
+
+
+MISTAKES = [
+    default_before_none, mutable_default, field_without_type, two_marks, factory_of_the_class, frozen_of_not_frozen,
+    not_frozen_of_frozen,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_in_a_class_is_an_error_of_its_first_use(mistake, use):
+    error, text = outcome(mistake, dataclasses.dataclass)
+    wrong = mistake(dataclass)
+    assert issubclass(error, Exception)
+    assert [outcome(use, wrong), outcome(wrong, 1), outcome(wrong)] == [(error, text)] * 3
+
+
+def test_fields_are_compared_as_tuples():
+    nan = float("nan")
+    no_fields(dataclass)
+    assert Made() == Made()
+    one_field(dataclass)
+    assert Made(nan) == Made(nan)  # as (nan,) == (nan,)
+    assert Made(nan) != Made(float("nan"))
+    assert hash(Made(nan)) == hash((nan,))
+    not_frozen(dataclass)
+    assert Made(1, nan) == Made(1, nan)
+    assert Made(1, nan) != Made(1, float("nan"))
+    assert Made(1).__eq__(Made(1)) is True
+    assert Made(1).__eq__(Made(2)) is False
+
+
+@pytest.mark.parametrize("decorator", [dataclasses.dataclass, dataclass])
+def test_texts_of_recursive_values_end(decorator):
+    not_frozen(decorator)
+    one, other = Made(1), Made(2)
+    one.parts += [one, other]
+    other.parts.append(one)
+    assert repr(one) == ("Made(size=1, name='none', parts=[..., Made(size=2, name='none', parts=[...])])")
+    inner = type("Inner", (Made,), {"__qualname__": "Outer.Inner"})
+    assert repr(inner(3)) == "Outer.Inner(size=3, name='none', parts=[])"
 
 
 def test_many_threads_may_be_first():

@@ -252,13 +252,14 @@ static inline const DOT_E *DOT(packed)(const DOT_N *s, const DOT_E *b, DOT_ELEME
   return b;
 }
 
-/* Compute the tiles of a panel from one to another, the taller ones first. */
-static void DOT(panel)(const DOT_N *s, DOT_TILE *block, int64_t panel, const DOT_E *left, const DOT_E *right,
-                       DOT_E *result, int64_t from, int64_t to, const char *prefetched) {
+/* Compute the tiles of a panel from one to another, the taller ones first. An epilogue takes each of them. */
+static void DOT(panel)(const DOT_N *s, DOT_TILE *block, void *const *bufs, int64_t batch, int64_t panel,
+                       const DOT_E *left, const DOT_E *right, DOT_E *result, int64_t from, int64_t to,
+                       const char *prefetched, const DOT_AFTER_F *after) {
   const int64_t last = panel == s->panels - 1;
   const int64_t form = s->left_k_stride != 1 ? 1 : prefetched ? 2 : 0;
   const DOT_TILE_F *const of_height = DOT_TILES[form][(last ? s->last_vectors : s->vectors) - 1] + s->height - 1;
-  const int64_t cut = last && s->last % DOT_LANES, adds = block->adds;
+  const int64_t cut = (last && s->last % DOT_LANES) || s->epilogue, adds = block->adds;
   DOT_ELEMENT spill[DOT_MAX_TILE] __attribute__((aligned(64)));
   block->right_stride = (last ? s->packs_last : s->packs) ? s->width : s->right_k_stride;
   block->out_stride = cut ? s->width : s->out_stride;
@@ -269,7 +270,13 @@ static void DOT(panel)(const DOT_N *s, DOT_TILE *block, int64_t panel, const DOT
     const int64_t tiles = cut ? 1 : (tall && s->tall_tiles < to ? s->tall_tiles : to) - t;
     DOT_E *const target = result + row * s->out_stride;
     of_height[tall](block, left + row * s->left_row_stride, right, cut ? (DOT_E *)spill : target, prefetched, tiles);
-    if (cut) DOT(move)(target, s->out_stride, spill, s->width, s->height + tall, s->last, adds);
+    if (s->epilogue) {
+      const int64_t height = s->height + tall, rest = s->live_rows - row;
+      after[last && s->last < s->width](bufs, batch * s->m + row, panel * s->width, height < rest ? height : rest,
+                                        spill, s->width);
+    } else if (cut) {
+      DOT(move)(target, s->out_stride, spill, s->width, s->height + tall, s->last, adds);
+    }
     if (prefetched) prefetched += tiles * block->prefetch_tile;
     t += tiles;
   }
@@ -277,7 +284,8 @@ static void DOT(panel)(const DOT_N *s, DOT_TILE *block, int64_t panel, const DOT
 }
 
 /* Compute some panels side by side, for a range of tiles: a strip of tiles goes past all panels before the next. */
-static void DOT(unit)(const DOT_N *s, DOT_TILE *block, void *const *bufs, DOT_ELEMENT *store, int64_t u) {
+static void DOT(unit)(const DOT_N *s, DOT_TILE *block, void *const *bufs, DOT_ELEMENT *store, int64_t u,
+                      const DOT_AFTER_F *after) {
   const int64_t early = s->units - s->tail_groups * s->tail_ranges, before = u < early ? 0 : early;
   const int64_t ranges = before ? s->tail_ranges : s->ranges, range = (u - before) % ranges;
   const int64_t group = before / s->ranges + (u - before) / ranges;
@@ -303,7 +311,8 @@ static void DOT(unit)(const DOT_N *s, DOT_TILE *block, void *const *bufs, DOT_EL
       for (int64_t p = 0; p < stop - start; ++p) {
         const int64_t needed = DOT(tiles_of_panel)(s, start + p), last = end < needed ? end : needed;
         DOT(panel)
-        (s, block, start + p, left + k * s->left_k_stride, b + p * step, result + p * s->width, t, last, prefetched);
+        (s, block, bufs, batch, start + p, left + k * s->left_k_stride, b + p * step, result + p * s->width, t, last,
+         prefetched, after);
       }
     }
     k += s->k_block;
@@ -344,8 +353,8 @@ static inline __attribute__((always_inline)) cyx_status DOT(run)(const DOT_N *s,
   for (int64_t u = begin * s->units / s->tasks; u < last; ++u) {
 #endif
 #if DOT_UNITS
-    DOT(unit)(s, &block, bufs, store, u);
-    (void)sums, (void)after;
+    DOT(unit)(s, &block, bufs, store, u, after);
+    (void)sums;
 #else
     DOT(unit)(s, bufs, store, sums, u, after);
 #endif

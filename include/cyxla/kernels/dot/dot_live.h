@@ -12,6 +12,7 @@
  * `part[3]` terms. A panel or tile that reaches into the part is computed whole. */
 static inline LIVE(numbers) LIVE(of_part)(const LIVE(numbers) * whole, const int64_t *part) {
   LIVE(numbers) s = *whole;
+  s.live_rows = part[1];
   s.tiles = LIVE(tiles_of_rows)(whole, part[1]);
   s.panels = (part[2] + s.width - 1) / s.width;
   if (s.panels < whole->panels) s.last = s.width, s.last_vectors = s.vectors, s.packs_last = s.packs;

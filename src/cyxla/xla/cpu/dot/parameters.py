@@ -33,6 +33,7 @@ DOT = ParameterStruct((
     "out_stride",  # between rows of the stored sums
     "symmetric", "mirrored",  # index of the phase, blocks of rows to copy below the diagonal; 0 if not symmetric
     "epilogue", "sums",  # epilogue: 0 none, 1 on each tile, 2 on the elements `sums` of a unit after all blocks of k
+    "live_rows",  # rows that an epilogue takes, of a part of the product
 ))  # fmt: skip
 #: Sizes of ``dot_tile.h``: steps through the contracted dimension, whether sums are added to those of an earlier block,
 #: strides of the left operand, of the panel and of the sums, and the prefetch.

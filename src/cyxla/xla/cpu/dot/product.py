@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 
@@ -120,9 +120,7 @@ class Output:
         """Buffer indices of the operands and of the result."""
         return self.left, self.right, len(self.epilogue.reads)
 
-    def prebuilt(
-        self, form: str, numbers: Callable[[], list[int]], template: Kernel, more_numbers: Sequence[str] = ()
-    ) -> Kernel | None:
+    def prebuilt(self, form: str, numbers: Callable[[], list[int]], template: Kernel) -> Kernel | None:
         """Return a prebuilt kernel, or None if C must be generated.
 
         Parameters
@@ -133,15 +131,12 @@ class Output:
             Function that returns the arguments.
         template : Kernel
             Kernel to copy everything but the text from.
-        more_numbers : sequence of str
-            C of further arguments that are known at run time.
         """
         if not self.is_direct:
             return None
         dtype = self.epilogue.root.shape.dtype.text
         buffers = len(self.epilogue.reads) + 1 + (template.scratch > 0) + (template.phases > 1)
-        named = replace(template, text=f"dot, {form}")
-        return prebuilt_calls.kernel(f"{form}_{dtype}", numbers(), named, buffers, more_numbers=more_numbers)
+        return prebuilt_calls.kernel(f"{form}_{dtype}", numbers(), replace(template, text=f"dot, {form}"), buffers)
 
     @property
     def scratch(self) -> int:

@@ -136,10 +136,20 @@ class TiledProduct:
         products of 8x8x8 and for 16x2048x16.
         """
         row_stride, k_stride = self.p.lhs[1:]
-        is_wanted = self.direct and self.choice.get("prebuilt", 1)
+        is_wanted = self.direct and not self.live and self.choice.get("prebuilt", 1)
         is_supported = is_wanted and 1 in (k_stride, row_stride)
         function = f"dot_tiles_{self.p.dtype.text}"
         return bool(is_supported and prebuilt_calls.is_long(self.ns) and prebuilt_calls.pointer(function) is not None)
+
+    def _is_prebuilt_part(self) -> bool:
+        """Return True if a prebuilt kernel may compute a part of the product, and call its epilogue for each tile."""
+        has_prebuilt_tiles = 1 in self.p.lhs[1:] and prebuilt_calls.is_long(self.ns)
+        return bool(self.live) and self._epilogue_place < 2 and has_prebuilt_tiles
+
+    @property
+    def _widths(self) -> list[int]:
+        """Widths of the tiles of a panel, and of the last one."""
+        return [self.width if self.panels > 1 else self.last, self.last]
 
     @property
     def _panel_bytes(self) -> int:
@@ -148,7 +158,7 @@ class TiledProduct:
 
     def _groups(self) -> Partition | None:
         """Return the partition with packed panels in groups; None if each panel is by itself."""
-        if self.live or not (self.packs_all and self._is_prebuilt()):
+        if not (self.packs_all and self._is_prebuilt()):
             return None
         sizes = self.p.batch, self.panels, self.tiles
         group = min(self.choice.get("group", 0), self._max_group)
@@ -252,8 +262,13 @@ class TiledProduct:
         """Return the kernel, prebuilt or written."""
         if self._is_prebuilt():
             template = Kernel("", self.tasks, self.ns, kind=KernelKind.DOT, phases=1 + self.symmetric)
-            form, sizes = ("dot_live", self.live.sizes(self.p)) if self.live else ("dot_tiles", [])
-            prebuilt = self.output.prebuilt(form, lambda: DOT.numbers(self._values()), template, sizes)
+            prebuilt = self.output.prebuilt("dot_tiles", lambda: DOT.numbers(self._values()), template)
+            if prebuilt is not None:
+                return prebuilt
+        if self._is_prebuilt_part():
+            template = Kernel("dot of sizes known at run time", self.tasks, self.ns, kind=KernelKind.DOT)
+            name, numbers = f"dot_live{{}}_{self.p.dtype.text}", DOT.numbers(self._values())
+            prebuilt = self.output.epilogue.prebuilt(name, numbers, template, self._widths, self.live.sizes(self.p))
             if prebuilt is not None:
                 return self._with_short_work(prebuilt)
         return self._generate()
@@ -335,8 +350,7 @@ class TiledProduct:
             c.lines((tile.prototype + tile.text).splitlines())
         names = ("{" + ", ".join("0" if tile is None else tile.name for tile in tiles) + "}" for tiles in panels)
         c.line(f"static const KERNEL_tile_function KERNEL_tiles[2][2] = {{{', '.join(names)}}};")
-        widths = [] if self.direct else [self.width if self.panels > 1 else self.last, self.last]
-        after = [self.output.epilogue.function(c, width) for width in widths]
+        after = [] if self.direct else [self.output.epilogue.function(c, width) for width in self._widths]
         pack = templates.NO_PACK
         if self.packs_last:
             pack = templates.PACK_ROWS if self.p.rhs[2] == 1 else templates.PACK_ANY

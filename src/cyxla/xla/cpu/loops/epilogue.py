@@ -98,27 +98,34 @@ class Epilogue:
             kernel = replace(kernel, loops=(LoopListing(self.box.body, self.box.stores),))
         return Step(kernel, self.reads, self.writes, in_place=self._pairs)
 
-    def prebuilt(self, name: str, numbers: Sequence[int], template: Kernel, widths: Sequence[int]) -> Kernel | None:
+    def prebuilt(
+        self,
+        name: str,
+        numbers: Sequence[int],
+        template: Kernel,
+        widths: Sequence[int],
+        more_numbers: Sequence[str] = (),
+    ) -> Kernel | None:
         """Return a kernel that calls a prebuilt function, with the functions of the epilogue unless it is empty.
 
         Parameters
         ----------
         name : str
             Name of the function, with ``{}`` in the place of ``_after`` or nothing.
-        numbers, made
+        numbers, template, more_numbers
             See `kernel.prebuilt_calls.kernel`.
         widths : sequence of int
             Widths of the tiles, in columns.
         """
         buffers = len(self.reads) + len(self.writes)
         if self.is_empty:
-            return prebuilt_calls.kernel(name.format(""), numbers, template, buffers)
+            return prebuilt_calls.kernel(name.format(""), numbers, template, buffers, more_numbers=more_numbers)
         name = name.format("_after")
         if prebuilt_calls.number(name) is None or template.cost < prebuilt_calls.MIN_PREBUILT_NS:
             return None
         c = CWriter()
         functions = [self.function(c, width) for width in widths]
-        return prebuilt_calls.kernel(name, numbers, template, buffers, c.text(), functions)
+        return prebuilt_calls.kernel(name, numbers, template, buffers, c.text(), functions, more_numbers)
 
     def function(self, c: CWriter, width: int) -> str:
         """Return the name of the function for tiles of `width` columns; the first call with a width defines it.

@@ -10,10 +10,8 @@ from cyxla.xla.cpu.c.isa_levels import Level
 from cyxla.xla.cpu.convolution.templates import Convolution
 from cyxla.xla.cpu.convolution.tile_parameters import MAX_DEPTH, PREBUILT_RANKS, tile_shapes
 from cyxla.xla.cpu.prebuilt.dot import TYPES
-from cyxla.xla.cpu.prebuilt.library import KERNEL
+from cyxla.xla.cpu.prebuilt.library import FOLLOWED, KERNEL
 
-#: A kernel whose results are taken by functions: see `loops.epilogue.Epilogue.function`.
-FOLLOWED = (KERNEL[0], KERNEL[1] + ", const void *const *after")
 FUNCTIONS = {f"convolution_tiles{form}_{t}": kind for t in TYPES for form, kind in (("", KERNEL), ("_after", FOLLOWED))}
 
 RUN = """\

@@ -10,9 +10,9 @@ from __future__ import annotations
 from cyxla.xla.cpu.c.isa_levels import Level
 from cyxla.xla.cpu.convolution.row_parameters import tile_shapes
 from cyxla.xla.cpu.convolution.templates import RowConvolution
-from cyxla.xla.cpu.prebuilt.convolution import FOLLOWED, RUN
+from cyxla.xla.cpu.prebuilt.convolution import RUN
 from cyxla.xla.cpu.prebuilt.dot import TYPES
-from cyxla.xla.cpu.prebuilt.library import KERNEL
+from cyxla.xla.cpu.prebuilt.library import FOLLOWED, KERNEL
 
 FUNCTIONS = {f"convolution_rows{form}_{t}": kind for t in TYPES for form, kind in (("", KERNEL), ("_after", FOLLOWED))}
 

@@ -10,10 +10,11 @@ from cyxla.xla.cpu.c.isa_levels import Level
 from cyxla.xla.cpu.c.kernel_header import instantiate
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.dot import parameters, templates
-from cyxla.xla.cpu.prebuilt.library import KERNEL
+from cyxla.xla.cpu.prebuilt.library import FOLLOWED, KERNEL
 
 TYPES = {"f32": "float", "f64": "double"}
 FUNCTIONS = {f"dot_{form}_{t}": KERNEL for t in TYPES for form in ("tiles", "live", "rows", "sums", "pass")}
+FUNCTIONS |= {f"dot_live_after_{t}": FOLLOWED for t in TYPES}
 
 #: Forms of tiles: whether elements of a column of the left operand are neighbours, and the prefetch.
 _FORMS = {
@@ -30,10 +31,13 @@ cyx_status CYX_PREBUILT({name})(void *const *bufs, int64_t begin, int64_t end) {
 
 
 _LIVE = """\
-cyx_status CYX_PREBUILT(dot_live_{t})(void *const *bufs, int64_t begin, int64_t end) {{
+cyx_status CYX_PREBUILT(dot_live_after_{t})(void *const *bufs, int64_t begin, int64_t end, const void *const *after) {{
   const {t}_numbers *const whole = (const {t}_numbers *)CYX_NUMBERS(bufs);
   const {t}_numbers part = {t}_of_part(whole, (const int64_t *)(whole + 1));
-  return {t}_run(&part, bufs, begin, end, 0);
+  return {t}_run(&part, bufs, begin, end, (const {t}_after_function *)after);
+}}
+cyx_status CYX_PREBUILT(dot_live_{t})(void *const *bufs, int64_t begin, int64_t end) {{
+  return CYX_PREBUILT(dot_live_after_{t})(bufs, begin, end, 0);
 }}
 """
 

@@ -18,6 +18,8 @@ MODULES: tuple[str, ...] = (
 
 #: Types of the result and of the arguments of a kernel.
 KERNEL = ("cyx_status", "void *const *bufs, int64_t begin, int64_t end")
+#: A kernel whose results are taken by functions: see `loops.epilogue.Epilogue.function`.
+FOLLOWED = (KERNEL[0], KERNEL[1] + ", const void *const *after")
 
 _NAMED = "#define CYX_PREBUILT(name) cyx_pre_##name##{suffix}\n"
 _TABLE = """{abi}

@@ -21,6 +21,9 @@ from cyxla.xla.cpu.loops.loop_ir import Reads
 from cyxla.xla.cpu.loops.nodes import Load
 
 MAX_UNBLOCKED_TRIP = MAX_UNBLOCKED_ROW  # an innermost loop of up to this trip count is not blocked
+#: Iterations up to which gcc decides by itself whether those of a loop over complex numbers are independent: gcc 12 at
+#: -O1 drops the stores of such a loop if it is told so, and makes one iteration over vectors of it.
+MAX_SHORT_COMPLEX_TRIP = 16
 
 _EMPTY_KERNEL = """static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {
   return CYX_OK;
@@ -111,7 +114,8 @@ class Innermost:
         writer.lines([line.format(trip=trip) for line in self.locals])
         if nest.slow_lanes:
             writer.line("uint32_t rare = 0;")
-        writer.line("#pragma GCC ivdep")
+        if trip > MAX_SHORT_COMPLEX_TRIP or not any(n.dtype.is_complex for n in nest.body.nodes):
+            writer.line("#pragma GCC ivdep")
         with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
             writer.lines(self.lines)
             if nest.slow_lanes:

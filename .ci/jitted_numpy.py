@@ -208,18 +208,19 @@ class Prepared:
         self.leaves.append(value)
         return Slot(len(self.leaves) - 1)
 
-    def apply(self, *leaves: Any) -> tuple[Any, list[Any]]:
-        """Call the function; gives its result, and what has become of the arrays that it writes to."""
+    def apply(self, *leaves: Any) -> tuple[Any, list[Any], list[int | None]]:
+        """Call the function; gives its result, what has become of the arrays that it writes to, and which of these each
+        leaf of the result is.
+        """
         path, _, name = self.wrapper.name.rpartition(".")
         space: Any = functools.reduce(getattr, path.split("."), np) if path else np
         function = getattr(space, name)  # what stands there while a function is traced
         result = function(*_filled(self.args, leaves), **_filled(self.kwargs, leaves))
-        self.same = [next((k for k in self.outs if leaves[k] is part), None) for part in _parts(result)]
-        return result, [leaves[k] for k in self.outs]
+        same = [next((k for k in self.outs if leaves[k] is part), None) for part in _parts(result)]
+        return result, [leaves[k] for k in self.outs], same
 
     def __call__(self) -> Any:
         """Make the call through `cyxla.jit`."""
-        # Called from C, `apply` is not rewritten: it is no part of the program.
         function = cyxla.jit(
             lambda *leaves: methodcaller("apply", *leaves)(self),
             platform=SETTINGS["platform"], name="called", fallback="error",
@@ -228,7 +229,7 @@ class Prepared:
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
-                result, written = function(*self.leaves)
+                result, written, self.same = function(*self.leaves)
             copies = {id(v): v.copy() for v in written}
             return _replaced(result, copies), [copies[id(v)] for v in written]
         finally:  # NumPy's function gets the same arrays

@@ -399,6 +399,16 @@ def test_the_last_thing_is_a_write_to_shared_memory(name, views, backend):
         np.testing.assert_array_equal(base, want)
 
 
+def test_constants_are_returned_beside_shared_memory(backend):
+    f = cyxla.jit(lambda x, y: (np.multiply(x, 2, out=y), 3, [None, 1.5]), platform=backend, fallback="error")
+    base = np.arange(6.0)
+    view = base[::-1]
+    result, *others = f(base, view)
+    assert result is view
+    assert others == [3, [None, 1.5]]
+    np.testing.assert_array_equal(view, np.arange(6.0) * 2)
+
+
 READING_AFTER_A_WRITE = [
     _both, _reads_after, _copies_after, _copies_a_view_after, _view_from_before, _writes_both, _writes_in_a_loop,
     _writes_after_a_loop,

@@ -213,7 +213,8 @@ class Lowered:
     guards : Guards
         Values from outside that the program depends on.
     writes_last : bool
-        Whether one argument is written, once, nothing is computed after that, and no arrays but arguments are returned.
+        Whether one argument is written, once, nothing is computed after that, and nothing but arguments and constants is
+        returned.
     places : object
         Places in the result, and in new values, of containers and objects among the arguments; see `places_in`.
     is_of_classes : bool
@@ -372,6 +373,7 @@ def _lower(
         changed = [effect.text for effect in effects]
         arrays, tree = _results(returned, changed, passed, outside, trace, keep_order=keep_order)
         layouts = [layout_of(a) if keep_order else ROW_MAJOR_RESULT for a in arrays]
+        writes_last = writes_last and all(map(_is_constant, arrays))
         values = [_to_memory_order(value_of(a), layout) for a, layout in zip(arrays, layouts, strict=True)]
         rank0 = tuple([Rank0.PYTHON if a.weak else a.rank0 for a in arrays])
         input_axes += [] if outside is None else [h.axes for h in outside.hidden]
@@ -400,8 +402,13 @@ def _lower(
     return Lowered(
         module, trace.program, tree, failure is not None, rank0, tuple(input_axes), tuple(layouts), spectra,
         writes, _dense_inputs(trace, inputs, writes), effects, guards,
-        writes_last and len(writes) == 1 and not effects and not arrays and places is None, places, is_of_classes,
+        writes_last and len(writes) == 1 and not effects and places is None, places, is_of_classes,
     )  # fmt: skip
+
+
+def _is_constant(array: TracedArray) -> bool:
+    instruction = value_of(array).instruction
+    return instruction is not None and instruction.opcode == "constant"
 
 
 def _forget_values(trace: Trace, outside: OutsideValues | None) -> None:

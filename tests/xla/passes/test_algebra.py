@@ -26,7 +26,7 @@ DTYPES = [E.F32, E.S32, E.U8, E.PRED, E.F64, E.BF16, E.S8, E.U64, E.C64, E.F8E4M
 FUNCTIONS = (
     "".join(
         f"{o}_{t} {{ a = {t}[] parameter(0) b = {t}[] parameter(1) ROOT r = {t}[] {o}(a, b) }}\n"
-        for o, t in itertools.product(("add", "maximum", "minimum"), ("f32", "s32"))
+        for o, t in itertools.product(("add", "maximum", "minimum"), ("f32", "s32", "s8"))
     )
     + "last { a = f32[] parameter(0) ROOT b = f32[] parameter(1) }\n"
 )
@@ -80,6 +80,9 @@ x = f32[4] parameter(0) z = f32[] parameter(1) ROOT r = f32[4] reduce(x, z), dim
 x = f32[4,1] parameter(0) z = f32[] parameter(1) ROOT r = f32[4] reduce(x, z), dimensions={1}, to_apply=maximum_f32
 x = f32[4] parameter(0) z = f32[] parameter(1) a = f32[3,4,2] broadcast(x), dimensions={1} ROOT r = f32[4,2] reduce(a, z), dimensions={0}, to_apply=maximum_f32
 x = s32[4] parameter(0) z = s32[] parameter(1) a = s32[3,4,2] broadcast(x), dimensions={1} ROOT r = s32[4] reduce(a, z), dimensions={0,2}, to_apply=add_s32
+n = s64[] parameter(0) w = s32[] parameter(1) i = s64[9] iota(), iota_dimension=0 nn = s64[9] broadcast(n), dimensions={} c = pred[9] compare(i, nn), direction=LT a = s32[9] convert(c) ROOT r = s32[] reduce(a, w), dimensions={0}, to_apply=add_s32
+n = s32[] parameter(0) w = s8[] parameter(1) i = s32[70,3,2] iota(), iota_dimension=0 nn = s32[70,3,2] broadcast(n), dimensions={} c = pred[70,3,2] compare(nn, i), direction=GT a = s8[70,3,2] convert(c) ROOT r = s8[2] reduce(a, w), dimensions={0,1}, to_apply=add_s8
+n = u8[] parameter(0) w = s32[] parameter(1) i = u8[256] iota(), iota_dimension=0 nn = u8[256] broadcast(n), dimensions={} c = pred[256] compare(i, nn), direction=LT a = s32[256] convert(c) ROOT r = s32[] reduce(a, w), dimensions={0}, to_apply=add_s32
 x = s32[2,3,4] parameter(0) z = s32[] constant(0) w = s32[] parameter(1) a = s32[2,4] reduce(x, z), dimensions={1}, to_apply=add_s32 ROOT r = s32[4] reduce(a, w), dimensions={0}, to_apply=add_s32
 x = f32[2,3,4] parameter(0) z = f32[] constant(inf) w = f32[] parameter(1) a = f32[2,4] reduce(x, z), dimensions={1}, to_apply=minimum_f32 ROOT r = f32[2] reduce(a, w), dimensions={1}, to_apply=minimum_f32
 x = f32[2,3,4] parameter(0) w = f32[] parameter(1) a = f32[3,2,4] transpose(x), dimensions={1,0,2} ROOT r = f32[2,4] reduce(a, w), dimensions={0}, to_apply=maximum_f32
@@ -268,6 +271,8 @@ x = f32[6] parameter(0) v = f32[] parameter(1) w = f32[] parameter(2) a = f32[8]
 x = bf16[2,3,4] parameter(0) ROOT r = bf16[4,3,2] transpose(x), dimensions={2,1,0}
 x = f32[4,3] parameter(0) z = f32[] parameter(1) a = f32[3,4] transpose(x), dimensions={1,0} ROOT r = f32[3] reduce(a, z), dimensions={1}, to_apply=last
 x = f32[2,3,4] parameter(0) z = f32[] constant(1) a = f32[2,4] reduce(x, z), dimensions={1}, to_apply=add_f32 ROOT r = f32[4] reduce(a, z), dimensions={0}, to_apply=add_f32
+n = s64[] parameter(0) w = s32[] parameter(1) i = s64[9,2] iota(), iota_dimension=0 nn = s64[9,2] broadcast(n), dimensions={} c = pred[9,2] compare(i, nn), direction=LT a = s32[9,2] convert(c) ROOT r = s32[9] reduce(a, w), dimensions={1}, to_apply=add_s32
+n = u8[] parameter(0) w = s32[] parameter(1) i = u8[257] iota(), iota_dimension=0 nn = u8[257] broadcast(n), dimensions={} c = pred[257] compare(i, nn), direction=LT a = s32[257] convert(c) ROOT r = s32[] reduce(a, w), dimensions={0}, to_apply=add_s32
 """.strip().splitlines()
 
 

@@ -8,6 +8,7 @@ that a group did not take in, `Group.stored` the reason for each stored result.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import field
 from itertools import pairwise
 from math import prod
@@ -50,7 +51,11 @@ _LEAVES = frozenset({"parameter", "constant"})
 
 
 def fuse(
-    computation: Computation, *, materialised: Mapping[Instruction, str] | None = None, repeated: bool = False
+    computation: Computation,
+    *,
+    materialised: Mapping[Instruction, str] | None = None,
+    sizes: AbstractSet[Instruction] = frozenset(),
+    repeated: bool = False,
 ) -> list[Group]:
     """Partition a computation into groups, in an order in which they can run.
 
@@ -60,10 +65,13 @@ def fuse(
         Computation without calls and fusions.
     materialised : mapping of Instruction to str, optional
         Instructions whose results must be in memory, besides the computation's own result, with the reason.
+    sizes : set of Instruction
+        Instructions that compute numbers of live elements. A group that reads one does not compute it, so that its
+        loops can stop there.
     repeated : bool
         True inside a loop: an update in place then reads what it overwrites itself, rather than from a copy.
     """
-    return Fuser(computation, materialised or {}, repeated=repeated).run()
+    return Fuser(computation, materialised or {}, sizes, repeated=repeated).run()
 
 
 # --------------------------------------------------------------------------------------------------------------- sweep
@@ -110,9 +118,14 @@ class Fuser:
     """Sweep over one computation; see `fuse`."""
 
     def __init__(
-        self, computation: Computation, materialised: Mapping[Instruction, str], *, repeated: bool = False
+        self,
+        computation: Computation,
+        materialised: Mapping[Instruction, str],
+        sizes: AbstractSet[Instruction],
+        *,
+        repeated: bool = False,
     ) -> None:
-        self.repeated = repeated
+        self.sizes, self.repeated = sizes, repeated
         self.order = [i for i in computation.post_order() if not is_forwarding(i)]
         self.number = {ins: n for n, ins in enumerate(self.order)}
         self.sources = {ins: _sources(ins) for ins in self.order}

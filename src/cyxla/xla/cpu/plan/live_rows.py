@@ -23,7 +23,7 @@ from cyxla.xla.cpu.kernel.values import leaf_indices, resolve
 from cyxla.xla.cpu.plan import live_branches
 from cyxla.xla.cpu.plan.live_rules import ALL, Parts, join, operand_parts
 from cyxla.xla.cpu.plan.live_states import LoopState, initial_parts, loop_state
-from cyxla.xla.cpu.plan.masks import SIZE_TYPES, has_sizes
+from cyxla.xla.cpu.plan.masks import SIZE_TYPES, has_sizes, stops_of
 from cyxla.xla.hlo import Computation, Instruction
 
 #: Result leaf, dimension of it, and the result leaf that holds the number of its live elements along that dimension.
@@ -63,9 +63,10 @@ class LiveRows:
             self.demand(ins, ALL, index)
 
     def sizes(self) -> set[Instruction]:
-        """Return the instructions that compute sizes."""
-        found = (s for parts in self.parts.values() for part in parts.values() for s in part.values())
-        return {v.instruction for sizes in found for v in sizes}
+        """Return the instructions that compute sizes of parts, or those at which reductions stop."""
+        parts = [part for leaves in self.parts.values() for part in leaves.values()]
+        parts += [stops_of(ins) for ins in self.parts if ins.opcode == "reduce"]
+        return {v.instruction for part in parts for sizes in part.values() for v in sizes}
 
 
 def live_rows(computation: Computation, results: Sequence[LiveResult] = ()) -> LiveRows | None:

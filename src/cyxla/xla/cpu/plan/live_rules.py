@@ -225,9 +225,6 @@ def compaction_stops(ins: Instruction) -> Live:
 
 def false_from(predicate: Instruction) -> Live:
     """Return the sizes, by dimension, at and beyond which a predicate is false."""
-    part = mask_of(predicate)
-    if part:
-        return part
     part, filler = fill_of(predicate)
     return part if filler is not None and not filler else ALL
 

@@ -18,7 +18,7 @@ from cyxla.xla.cpu.kernel.groups import Live
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, FORWARDING, constant_of, resolve
 from cyxla.xla.hlo import Computation, Instruction
-from cyxla.xla.hlo.combiners import combiner
+from cyxla.xla.hlo.combiners import IDEMPOTENT, combiner, identity
 
 _ALL: Live = {}  # every element matters
 _MAX_FILL_DEPTH = 3  # operations between a mask and a reduction that knows its filler
@@ -100,6 +100,8 @@ _EXACT: dict[str, Callable[..., Any]] = {
 def fill_of(ins: Instruction, depth: int = 0) -> tuple[Live, Any]:
     """Return the sizes at and beyond which all elements of an array are equal, by dimension, and that element."""
     ins = _unmoved(ins)
+    if ins.shape.dtype is ElementType.PRED and (mask := mask_of(ins)):
+        return mask, False
     if ins.opcode == "select" and ins.operands[0].shape.dims == ins.shape.dims:
         filler = constant_of(ins.operands[2])
         return (_ALL, None) if filler is None else (mask_of(ins.operands[0]), filler)
@@ -129,20 +131,12 @@ def stops_of(ins: Instruction) -> Live:
 
 def _is_identity(opcode: str, filler: Any, init: Any, dtype: ElementType) -> bool:
     """Return whether an element never changes the bits of a reduction with an initial value."""
-    if not _is_number(dtype):
-        return False
-    if opcode == "add":  # 0 + -0 is 0, as is the sum of -0 with an initial 0
-        return bool(filler == 0) and (dtype.is_integer or bool(np.signbit(filler)) or _is_positive_zero(init))
-    if opcode == "multiply":
-        return bool(filler == 1)
-    if opcode not in ("maximum", "minimum"):
-        return False
-    if dtype.is_float:
-        return bool(filler == (-np.inf if opcode == "maximum" else np.inf))
-    if init is not None and int(filler) == int(init):  # which is combined with the others anyway
-        return True
-    bits = dtype.bits - dtype.is_signed
-    return int(filler) == (2**bits - 1 if opcode == "minimum" else -(2**bits) if dtype.is_signed else 0)
+    if opcode == "add" and dtype.is_float:  # 0 + -0 is 0, as is the sum of -0 with an initial 0
+        return bool(filler == 0) and (bool(np.signbit(filler)) or _is_positive_zero(init))
+    if opcode in IDEMPOTENT and not dtype.is_float and init is not None and int(filler) == int(init):
+        return True  # it is combined with the others anyway
+    unit = identity(opcode, dtype) if _is_number(dtype) or dtype is ElementType.PRED else None
+    return unit is not None and bool(filler == unit)
 
 
 def _is_number(dtype: ElementType) -> bool:

@@ -50,11 +50,12 @@ def plan(computation: Computation, live_results: Sequence[LiveResult] = (), rang
     effects: list[int] = []
     reasons: list[Refusal] = []
     live = live_rows(computation, live_results)
-    forced = _materialised(computation) | ({} if live is None else dict.fromkeys(live.sizes(), _SIZE))
+    sizes = set() if live is None else live.sizes()
+    forced = _materialised(computation) | dict.fromkeys(sizes, _SIZE)
     is_nested = ranges is not None
     if is_nested:
         forced |= updates_from_elsewhere(computation)
-    groups = fuse(computation, materialised=forced, repeated=is_nested)
+    groups = fuse(computation, materialised=forced, sizes=sizes, repeated=is_nested)
     for group in groups if live is None else cut_groups(computation, groups, live):
         first, position = group.instructions[0], len(nodes)
         reasons += group.reasons

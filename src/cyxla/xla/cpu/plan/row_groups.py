@@ -130,6 +130,8 @@ class _Merger:
                 return _NOT_BY_ROWS.get(draft.kind, "")
         if any(self._reads_across_rows(a, b, rows) for a, b in ((one, other), (other, one))):
             return "it reads elements of other rows"
+        if self._reads_size(one, other) or self._reads_size(other, one):
+            return "it stops at a size that the other computes"
         if len(set().union(*(self._body(d)[0] for d in drafts))) > MAX_BODY:
             return f"more than {MAX_BODY} instructions"
         if self._buffers(drafts) > MAX_BUFFERS:
@@ -165,6 +167,16 @@ class _Merger:
             if any(requests.get(o, _granularity(o, rows)) != _granularity(o, rows) for o in outputs):
                 return True
         return False
+
+    def _reads_size(self, reader: _Cluster, producer: _Cluster) -> bool:
+        """Return whether one group reads a number of live elements that another computes."""
+        computed = self.fuser.sizes & {o for d in producer.drafts for o in d.outputs}
+        return bool(computed) and any(
+            value.instruction in computed
+            for draft in reader.drafts
+            for ins in draft.instructions
+            for _, value in self.fuser.sources[ins]
+        )
 
     def _reaches(self, start: _Cluster, goal: _Cluster) -> bool:
         """Return whether a group depends on another through a third; True in doubt."""

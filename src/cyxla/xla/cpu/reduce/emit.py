@@ -28,7 +28,7 @@ from cyxla.xla.cpu.loops.nodes import Node
 from cyxla.xla.cpu.reduce.accumulators import Accumulator, accumulator
 from cyxla.xla.cpu.reduce.arg_reductions import is_arg_reduction
 from cyxla.xla.cpu.reduce.loops import by_columns, by_lanes, by_rows, choose_style, emit_part
-from cyxla.xla.cpu.reduce.problem import Problem, lower_problem
+from cyxla.xla.cpu.reduce.problem import Lowered, Problem, lower_problem
 from cyxla.xla.cpu.reduce.scans import scan_step
 from cyxla.xla.cpu.reduce.small_windows import is_small, window_step
 from cyxla.xla.hlo import Instruction
@@ -179,9 +179,19 @@ def _second_phase(problem: Problem, partials: tuple[Value, ...], parts: int) -> 
     return replace(problem, reduced=(parts,), elements=elements, applies_init=True, live=live)
 
 
-def _step(problem: Problem, parts: int = 1) -> Step:
+def _lower(problem: Problem, parts: int) -> tuple[Lowered, Reads]:
+    """Lower a reduction, without the masks of elements at which its loops end."""
     reads = Reads()
     lowered = lower_problem(problem, reads, parts)
+    if not problem.has_stops or choose_style(lowered, parts) is not by_rows:
+        return lowered, reads
+    own_reads = Reads()
+    unmasked = lower_problem(replace(problem, unmasked=True), own_reads, parts)
+    return (unmasked, own_reads) if choose_style(unmasked, parts) is by_rows else (lowered, reads)
+
+
+def _step(problem: Problem, parts: int = 1) -> Step:
+    lowered, reads = _lower(problem, parts)
     frame = KernelFrame(reads, problem.writes)
     ns = sum(_compute_ns(problem))
     ns += sum(cost.memory_ns(min(v.shape.nbytes, problem.points * 8)) for v in reads.values)

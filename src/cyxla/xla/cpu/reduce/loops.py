@@ -230,7 +230,13 @@ def _row(lowered: Lowered, nest: LoopNest, writer: CWriter, row: _Row) -> None:
             writer.line(f"const int64_t b = {blocks.start};")
         writer.lines(nest.writers[start + i + 1].written)
     with writer.block(f"if {row.condition}" if row.condition else ""):
-        if blocks.tail:
+        if last and row.blocked and lowered.problem.unmasked:
+            writer.line(f"const int64_t left = {last} - b;")
+            with writer.block(f"if (left >= {blocks.length})"):
+                _row_block(lowered, nest, writer, row.element, blocks.length)
+            with writer.block("else"):
+                _row_block(lowered, nest, writer, row.element, blocks.length, "left")
+        elif blocks.tail:
             with writer.block(f"if (block < {blocks.full})"):
                 _row_block(lowered, nest, writer, row.element, blocks.length)
             with writer.block("else"):

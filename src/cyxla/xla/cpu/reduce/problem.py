@@ -44,6 +44,11 @@ class Problem:
         Initial values.
     results : list of Value
         Values that the rest of the group reads as the reduction's results.
+    live : mapping of int to sequence of Value
+        Sizes by dimension of the iteration space, the kept ones first: no point at or beyond the greatest of them
+        changes a result that is read.
+    unmasked : bool
+        Whether the loops over reduced dimensions end at these sizes, so that elements need no mask.
     """
 
     group: Group
@@ -57,7 +62,13 @@ class Problem:
     acc: Accumulator | None = None
     arg_reduction: bool = False  # see `reduce.arg_reductions`
     applies_init: bool = True  # the last step of a reduction combines the initial value
-    live: Mapping[int, Sequence[Value]] = field(default_factory=dict)  # sizes by dimension, those kept come first
+    live: Mapping[int, Sequence[Value]] = field(default_factory=dict)
+    unmasked: bool = False
+
+    @property
+    def has_stops(self) -> bool:
+        """True if some elements to combine lie beyond a size."""
+        return any(d >= len(self.kept) for d in self.live)
 
     @property
     def is_empty(self) -> bool:
@@ -119,6 +130,7 @@ def _lower_region(problem: Problem, region: Region, dims: tuple[int, ...], reads
     def stores_at(body: Body, index: Index) -> list[Store]:
         rank = len(problem.kept)
         kept_index, reduced_index = index.coordinates[:rank], index.coordinates[rank:]
+        body.sizes = {index.coordinates[d]: size for d, size in _sizes(problem, region).items()}
         result_nodes[:] = [body.external(v.shape.dtype, n) for n, v in enumerate(problem.results)]
         elements, conditions = (
             _placeholders(body, problem) if problem.is_empty else problem.elements(body, kept_index, reduced_index)
@@ -131,6 +143,16 @@ def _lower_region(problem: Problem, region: Region, dims: tuple[int, ...], reads
 
     lower_box(region, dims, problem.group.numbers, reads, stores_at, externals)
     return lowered[""]
+
+
+def _sizes(problem: Problem, region: Region) -> dict[int, Value]:
+    """Return the sizes that indices are below at all points that matter, by dimension of the iteration space."""
+    loops, kept = region.loops(), len(problem.kept)
+    return {
+        d: sizes[0]
+        for d, sizes in problem.live.items()
+        if len(sizes) == 1 and (d < kept or (problem.unmasked and len(loops[d]) == 1 and region.step(d) == 1))
+    }
 
 
 def _placeholders(body: Body, problem: Problem) -> tuple[list[Node], tuple[Condition, ...]]:

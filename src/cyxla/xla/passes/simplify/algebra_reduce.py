@@ -19,6 +19,7 @@ at every step and are not merged.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Final
 
 from cyxla.types import ElementType
@@ -110,16 +111,49 @@ def _multiply_by_count(m: Match) -> Instruction | None:
     ins, wide = m.root, m.root.operands[0].shape
     if _combiner(ins) != "add" or not ins.shape.dtype.is_integer or not m.q or any(d in m.p for d in m.q):
         return None
-    count, bits = 1, ins.shape.dtype.bits
-    for d in m.q:
-        count *= wide.dims[d]
-    kept_dims = [d for d in range(wide.rank) if d not in m.q]
+    count, kept_dims = prod(wide.dims[d] for d in m.q), [d for d in range(wide.rank) if d not in m.q]
     write, shape = Writer(ins.computation), ins.shape.logical
-    wrapped = count % (1 << bits)
-    wrapped -= (1 << bits) if ins.shape.dtype.is_signed and wrapped >= 1 << (bits - 1) else 0
     broadcasted = _broadcast(write, m.x, [kept_dims.index(d) for d in m.p], m)
-    times = write.op("multiply", broadcasted, full(ins.computation, wrapped, shape))
+    times = write.op("multiply", broadcasted, full(ins.computation, _wrapped(count, ins), shape))
     return write.op("add", times, write.broadcast(m.w, shape))
+
+
+def _count_below(m: Match) -> Instruction | None:
+    """x within [0, n] times the number of copies, for sums of bools that tell which of n indices are below x.."""
+    ins, found = m.root, _compared_indices(m.y)
+    if found is None or _combiner(ins) != "add" or not ins.shape.dtype.is_integer:
+        return None
+    dimension, size = found
+    dims, write = m.y.shape.dims, Writer(ins.computation)
+    if dimension not in m.q or not size.shape.dtype.is_integer or dims[dimension] - 1 > _highest(size.shape.dtype):
+        return None
+    zero, most = (write.constant(n, size.shape.dtype) for n in (0, min(dims[dimension], _highest(size.shape.dtype))))
+    below = write.op("minimum", write.op("maximum", size, zero), most)
+    each, copies = write.convert(below, ins.shape.dtype), prod(dims[d] for d in m.q if d != dimension)
+    shape = ins.shape.logical
+    times = write.op("multiply", write.broadcast(each, shape), full(ins.computation, _wrapped(copies, ins), shape))
+    return write.op("add", times, write.broadcast(m.w, shape))
+
+
+def _compared_indices(ins: Instruction) -> tuple[int, Instruction] | None:
+    """Return the dimension whose indices are compared with a scalar above them, and the scalar; None otherwise."""
+    if ins.opcode != "compare" or ins.attrs["direction"] not in ("LT", "GT"):
+        return None
+    indices, bound = ins.operands if ins.attrs["direction"] == "LT" else ins.operands[::-1]
+    if indices.opcode != "iota" or bound.opcode != "broadcast" or bound.operands[0].shape.rank:
+        return None
+    return indices.attrs["iota_dimension"], bound.operands[0]
+
+
+def _highest(dtype: ElementType) -> int:
+    """Return the highest number of an integer type."""
+    return (1 << (dtype.bits - dtype.is_signed)) - 1
+
+
+def _wrapped(number: int, ins: Instruction) -> int:
+    """Return a number as the integer type of an instruction has it."""
+    bits, wrapped = ins.shape.dtype.bits, number % (1 << ins.shape.dtype.bits)
+    return wrapped - (1 << bits) if ins.shape.dtype.is_signed and wrapped >= 1 << (bits - 1) else wrapped
 
 
 def _merge_reductions(m: Match) -> Instruction | None:
@@ -222,6 +256,7 @@ REDUCTIONS: Final[list[Rule]] = [
     rule(op("reduce", x, w, dimensions=q),                          _reduce_unit_dims),
     rule(op("reduce", op("broadcast", x, dimensions=p), w, dimensions=q), _reduce_broadcast),
     rule(op("reduce", op("broadcast", x, dimensions=p), w, dimensions=q), _multiply_by_count),
+    rule(op("reduce", op("convert", y), w, dimensions=q),           _count_below),
     rule(op("reduce", op("reduce", x, v, dimensions=p), w, dimensions=q), _merge_reductions),
     rule(op("reduce", op("transpose", x, dimensions=p), w, dimensions=q), _reduce_transposed),
     rule(op("reduce", op("reshape", x), w, dimensions=q),           _reduce_reshaped),

@@ -209,9 +209,7 @@ class Prepared:
         return Slot(len(self.leaves) - 1)
 
     def apply(self, *leaves: Any) -> tuple[Any, list[Any], list[int | None]]:
-        """Call the function; gives its result, what has become of the arrays that it writes to, and which of these each
-        leaf of the result is.
-        """
+        """Call the function; gives its result, the arrays that it writes to, and which of these each part of it is."""
         path, _, name = self.wrapper.name.rpartition(".")
         space: Any = functools.reduce(getattr, path.split("."), np) if path else np
         function = getattr(space, name)  # what stands there while a function is traced

@@ -213,8 +213,8 @@ class Lowered:
     guards : Guards
         Values from outside that the program depends on.
     writes_last : bool
-        Whether one argument is written, once, nothing is computed after that, and nothing but arguments and constants is
-        returned.
+        Whether one argument is written, once, nothing is computed after that, and nothing else is returned than
+        arguments and constants.
     places : object
         Places in the result, and in new values, of containers and objects among the arguments; see `places_in`.
     is_of_classes : bool

@@ -10,6 +10,7 @@ from typing import Any
 from cyxla.records import dataclass
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c import scalar
+from cyxla.xla.cpu.c.independence import independence
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.array_types import memory_type, memory_typedefs
@@ -21,9 +22,6 @@ from cyxla.xla.cpu.loops.loop_ir import Reads
 from cyxla.xla.cpu.loops.nodes import Load
 
 MAX_UNBLOCKED_TRIP = MAX_UNBLOCKED_ROW  # an innermost loop of up to this trip count is not blocked
-#: Iterations up to which gcc decides by itself whether those of a loop over complex numbers are independent: gcc 12 at
-#: -O1 drops the stores of such a loop if it is told so, and makes one iteration over vectors of it.
-MAX_SHORT_COMPLEX_TRIP = 16
 
 _EMPTY_KERNEL = """static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {
   return CYX_OK;
@@ -114,8 +112,7 @@ class Innermost:
         writer.lines([line.format(trip=trip) for line in self.locals])
         if nest.slow_lanes:
             writer.line("uint32_t rare = 0;")
-        if trip > MAX_SHORT_COMPLEX_TRIP or not any(n.dtype.is_complex for n in nest.body.nodes):
-            writer.line("#pragma GCC ivdep")
+        writer.lines(independence(trip, nest.body.dtypes))
         with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
             writer.lines(self.lines)
             if nest.slow_lanes:

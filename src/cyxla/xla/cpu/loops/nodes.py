@@ -182,6 +182,11 @@ class Graph:
         self.nodes: list[Node] = []
         self._numbered: dict[tuple[Any, ...], Node] = {}
 
+    @property
+    def dtypes(self) -> frozenset[ElementType]:
+        """Element types of all nodes."""
+        return frozenset(n.dtype for n in self.nodes)
+
     def load(self, dtype: ElementType, slot: int, form: Affine) -> Node:
         """Return the load of an array's element."""
         key = (Load, dtype, slot, form)

@@ -9,6 +9,7 @@ from math import prod
 from cyxla.records import dataclass
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c import scalar, scalar_computation
+from cyxla.xla.cpu.c.independence import independence
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import machine
 from cyxla.xla.cpu.kernel.carried_products import barrier_if, combiner_carries_product
@@ -172,7 +173,7 @@ class StatementWriter:
         self.c.lines(nest.writers[0].written)
         for level, head in enumerate(heads):
             if independent and level == len(heads) - 1:
-                self.c.line("#pragma GCC ivdep")
+                self.c.lines(independence(loops[level][1], nest.body.dtypes))
             self.c.line(head)
             self.c.open()
             self.c.lines(nest.writers[level + 1].written)

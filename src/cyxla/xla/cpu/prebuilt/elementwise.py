@@ -7,10 +7,10 @@ are processed in blocks of constant length. Operands may be one element, a row f
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from cyxla.types import ElementType as E
 from cyxla.xla.cpu.c import scalar
+from cyxla.xla.cpu.c.independence import independence
 from cyxla.xla.cpu.c.isa_levels import Level
 from cyxla.xla.cpu.c.kernel_header import instantiate
 from cyxla.xla.cpu.prebuilt.forms import BINARY, BLOCK, DIRECTIONS, PARTS, TYPES, UNARY, Form, result_of
@@ -54,9 +54,8 @@ cyx_status CYX_PREBUILT({name})(void *const *bufs, int64_t begin, int64_t end) {
 }}
 """
 _LOOP = """\
-  #pragma GCC ivdep
   for (int k = 0; k < {block}; ++k) {{
-{loads}    {store} = {value};{more}
+{loads}    r[k] = {value};{more}
   }}
 """
 
@@ -125,13 +124,18 @@ def _loops(form: Form) -> str:
     )
     value = scalar.expression(form.opcode, form.result, form.operands, form.attrs, values)
     twin = scalar.slow_path(form.opcode, form.operands[0])
-    loop = {"block": BLOCK, "loads": loads, "store": "r[k]"}
     if twin is None:
-        return _bounded_loops(form) + _LOOP.format(**loop, value=scalar.store(form.result, value), more="").rstrip()
-    return _with_twin(form, value, values, twin, loop)
+        return _bounded_loops(form) + _loop(form, loads, scalar.store(form.result, value)).rstrip()
+    return _with_twin(form, value, values, twin, loads)
 
 
-def _with_twin(form: Form, value: str, values: Sequence[str], twin: tuple[str, str], loop: dict[str, Any]) -> str:
+def _loop(form: Form, loads: str, value: str, more: str = "") -> str:
+    """Return the loop of a function over the elements of a block."""
+    before = "".join(f"  {line}\n" for line in independence(BLOCK, (form.result, *form.operands)))
+    return before + _LOOP.format(block=BLOCK, loads=loads, value=value, more=more)
+
+
+def _with_twin(form: Form, value: str, values: Sequence[str], twin: tuple[str, str], loads: str) -> str:
     """Return the fast loop of a function, and the slow loop for blocks with arguments that need another form."""
     predicate, slow = (f"{function}({', '.join(values)})" for function in twin)
     fast = slow.replace("_slow(", "(", 1)
@@ -139,9 +143,9 @@ def _with_twin(form: Form, value: str, values: Sequence[str], twin: tuple[str, s
     exact = scalar.store(form.result, value.replace(fast, f"({predicate} ? {slow} : {fast})"))
     return (
         "  uint32_t rare = 0;\n"
-        + _LOOP.format(**loop, value=scalar.store(form.result, value), more=rare)
+        + _loop(form, loads, scalar.store(form.result, value), rare)
         + "  if (!rare) continue;\n"
-        + _LOOP.format(**loop, value=exact, more="").rstrip()
+        + _loop(form, loads, exact).rstrip()
     )
 
 
@@ -163,5 +167,5 @@ def _bounded_loop(form: Form, bounds: Mapping[int, str], value: str) -> str:
     for k, text in element.items():
         line = f"    const {scalar.local_type(t)} x{k} = {scalar.load(t, text)};\n"
         numbers, loads = (numbers + line, loads) if k in bounds else (numbers, loads + line)
-    loop = _LOOP.format(block=BLOCK, loads=loads, store="r[k]", value=value.format(t=t), more="")
+    loop = _loop(form, loads, value.format(t=t))
     return f"  if ({' && '.join(tests)}) {{\n{numbers}{loop}    continue;\n  }}\n"

@@ -9,6 +9,7 @@ from math import prod
 from cyxla.records import dataclass
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c import scalar, scalar_computation
+from cyxla.xla.cpu.c.independence import independence
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.carried_products import barrier_if, combiner_carries_product
@@ -270,7 +271,7 @@ def _row_block(lowered: Lowered, nest: LoopNest, writer: CWriter, value: str, tr
         return
     if acc.lanes and not nest.slow_lanes and effort(nest, [element]) <= MAX_UNROLLED:
         updates = [f"acc[j] = {new};" for new in acc.update(["acc[j]"], value)]
-        write_lanes(writer, [*lines, *updates], trip, acc.lanes, end=end)
+        write_lanes(writer, nest, [*lines, *updates], trip, acc.lanes, end=end)
         return
     if not acc.lanes and not nest.slow_lanes:
         names = [f"acc{i}" for i in range(len(acc.variables))]
@@ -312,7 +313,7 @@ def _fill(nest: LoopNest, writer: CWriter, lines: list[str], trip: str) -> None:
     """Emit a vector loop, and a second loop with slow paths that runs if some lane needs one."""
     if nest.slow_lanes:
         writer.line("uint32_t rare = 0;")
-    writer.line("#pragma GCC ivdep")
+    writer.lines(independence(trip, nest.body.dtypes))
     with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
         writer.lines(lines)
         if nest.slow_lanes:
@@ -352,7 +353,8 @@ def by_columns(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int
     with writer.block(""):
         stored = _stored_truth(lowered, nest, element)
         truth = nest.text(stored) if stored is not None else ""
-        column = _Column(blocks.length, width, step, parts, len(outer_levels), element, condition, truth, holds)
+        dtypes, lead = lowered.body.dtypes, len(outer_levels)
+        column = _Column(blocks.length, width, step, parts, lead, dtypes, element, condition, truth, holds)
         _column(lowered, nest, epilogue, writer, column)
     close_loops(writer, opened)
     return units, live_units(extents, tasks, parts, live)
@@ -390,6 +392,7 @@ class _Column:
     step: int
     parts: int
     lead: int
+    dtypes: frozenset[ElementType]
     element: str
     condition: str
     truth: str  # C of a bool, if all that is done is to count those that are true; else empty
@@ -430,7 +433,7 @@ def _column(lowered: Lowered, nest: LoopNest, epilogue: LoopNest, writer: CWrite
             _update(writer, acc, names, "group[k]")
         close_loops(writer, 1)
     close_loops(writer, len(ranges) - 1)
-    writer.line("#pragma GCC ivdep")
+    writer.lines(independence(column.trip, column.dtypes))
     with writer.block(f"for (int k = 0; k < {column.trip}; ++k)"):
         writer.lines(_join_lines(lowered, nest, CWriter(), acc.total(names)))
         writer.lines(epilogue.writers[-1].written)
@@ -468,7 +471,7 @@ def _row_group(
     acc: Accumulator, writer: CWriter, column: _Column, names: list[str], lines: list[str], value: str
 ) -> None:
     """Emit the loop over columns that adds some rows to the accumulators."""
-    writer.line("#pragma GCC ivdep")
+    writer.lines(independence(column.width, column.dtypes))
     with writer.block(f"for (int k = 0; k < {column.width}; ++k)"):
         if column.step == 1:
             writer.lines(lines)
@@ -521,10 +524,10 @@ def by_lanes(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, 
             *_combine_lane(lowered, nest, "j", [nest.text(e) for e in lowered.elements]),
         ]
         with writer.block(f"if (block < {blocks.full})" if blocks.tail else ""):
-            write_lanes(writer, lines, blocks.length, _LANES)
+            write_lanes(writer, nest, lines, blocks.length, _LANES)
         if blocks.tail:
             with writer.block("else"):
-                write_lanes(writer, lines, blocks.tail, _LANES)
+                write_lanes(writer, nest, lines, blocks.tail, _LANES)
         close_loops(writer, len(counters))
         with writer.block(f"for (int w = {_LANES // 2}; w; w /= 2) for (int j = 0; j < w; ++j)"):
             writer.line("const int later = acc1[j] > acc1[j + w];")
@@ -570,9 +573,8 @@ def _sequential(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: in
             source = lowered.inits[n] if problem.applies_init else lowered.elements[n]
             writer.line(f"{scalar.register_type(element.dtype)} acc{n} = {nest.text(source)};")
         if problem.applies_init and 0 not in problem.reduced:
-            _serial_loops(
-                lowered, nest, writer, len(kept), condition, ([f"acc{n}" for n in range(len(lowered.result_nodes))], "")
-            )
+            names = [f"acc{n}" for n in range(len(lowered.result_nodes))]
+            _serial_loops(lowered, nest, writer, len(kept), condition, names)
         writer.lines(epilogue.writers[-1].written)
     close_loops(writer, opened)
     return units, live_units(extents, tasks, 1, live)
@@ -605,8 +607,8 @@ def _sequential_by_columns(
             writer.line(f"{scalar.register_type(node.dtype)} acc{n}[{blocks.length}] __attribute__((aligned(64)));")
         with writer.block(loop):
             writer.lines([f"{name} = {nest.text(i)};" for name, i in zip(names, lowered.inits, strict=True)])
-        _serial_loops(lowered, nest, writer, len(outer_levels), condition, (names, loop))
-        writer.line("#pragma GCC ivdep")
+        _serial_loops(lowered, nest, writer, len(outer_levels), condition, names, blocks.length)
+        writer.lines(independence(blocks.length, nest.body.dtypes))
         with writer.block(loop):
             writer.lines(epilogue.writers[-1].written)
     close_loops(writer, opened)
@@ -614,19 +616,19 @@ def _sequential_by_columns(
 
 
 def _serial_loops(
-    lowered: Lowered, nest: LoopNest, writer: CWriter, start: int, condition: str, inner: tuple[list[str], str]
+    lowered: Lowered, nest: LoopNest, writer: CWriter, start: int, condition: str, names: list[str], columns: int = 0
 ) -> None:
-    """Emit the reduced loops; `inner` names the accumulators and the loop that runs inside of them, if any."""
-    names, loop = inner
+    """Emit the reduced loops, and inside of them a loop over columns if there are any; `names` are accumulators."""
     for i, (_, n) in enumerate(lowered.reduced):
         name = nest.counter(start + i)
         writer.line(f"for (int64_t {name} = 0; {name} < {n}; ++{name}) {{")
         writer.open()
         writer.lines(nest.writers[start + i + 1].written)
     writer.lines(barrier_if(combiner_carries_product(lowered.problem.root.called[0])))
-    if loop:
-        writer.lines(["#pragma GCC ivdep", "#pragma GCC unroll 4"])  # unrolled, for several loads in flight
-    with writer.block(loop):
+    if columns:
+        writer.lines(independence(columns, nest.body.dtypes))
+        writer.line("#pragma GCC unroll 4")  # for several loads in flight
+    with writer.block(f"for (int k = 0; k < {columns}; ++k)" if columns else ""):
         writer.lines(nest.writers[-1].written)
         body = nest.writers[-1].child()
         old = [

@@ -6,6 +6,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from cyxla.xla.cpu.c import scalar, scalar_computation
+from cyxla.xla.cpu.c.independence import independence
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.carried_products import barrier_if, combiner_carries_product
@@ -225,6 +226,6 @@ def _loops(
             writer.line(f"const int64_t {name} = {f'{length - 1} - step' if backward else 'step'};")
             writer.lines(nest.writers[level + 1].written)
             writer.lines(barrier_if(isinstance(acc, _ComputationAccumulator) and acc.carries_product))
-            writer.line("#pragma GCC ivdep")
+            writer.lines(independence(trip, nest.body.dtypes))
             with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
                 writer.lines(lines)

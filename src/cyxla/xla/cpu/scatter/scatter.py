@@ -11,6 +11,7 @@ from math import prod
 
 from cyxla.records import dataclass
 from cyxla.xla.cpu.c import scalar, scalar_computation
+from cyxla.xla.cpu.c.independence import independence
 from cyxla.xla.cpu.emitters import emits, emits_live
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.array_types import memory_type
@@ -152,9 +153,9 @@ def _block(c: KernelWriter, ins: Instruction, count: int, size: int, offset: str
             c.line(f"{mem} *const restrict a{n} = r{n} + to{offset};")
             if is_read(ins, count + 1 + n):
                 c.line(f"const {mem} *const restrict b{n} = p{count + 1 + n} + from{offset};")
-        c.line("#pragma GCC ivdep")
+        types = [o.shape.dtype for o in ins.operands[:count]]
+        c.lines(independence(size, types))
         with c.block(f"for (int k = 0; k < {size}; ++k)"):
-            types = [o.shape.dtype for o in ins.operands[:count]]
             sides = [c.element(t, f"a{n}[k]") for n, t in enumerate(types)]
             sides += [_update(c, ins, count + 1 + n, f"b{n}[k]") for n in range(count)]
             for n, value in enumerate(scalar_computation.inline(ins.called[0], sides, c)):

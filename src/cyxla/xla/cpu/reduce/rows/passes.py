@@ -8,6 +8,7 @@ from dataclasses import field
 from cyxla.records import dataclass
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c import scalar
+from cyxla.xla.cpu.c.independence import independence
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, BLOCK_START, INNER_COUNTER, Level, LoopNest, reachable
 from cyxla.xla.cpu.loops.index_map import Atom
@@ -409,7 +410,7 @@ class _Loop:
             names = [f"{name}[j]" for name in self.names[n]]
             lines += _updates(total.acc, names, nest.text(total.element))
         end = self.owner.end(trip)
-        write_lanes(writer, lines, trip, lanes, self._prefetch_lines("q", lanes), self._pipelined_run, end)
+        write_lanes(writer, nest, lines, trip, lanes, self._prefetch_lines("q", lanes), self._pipelined_run, end)
         writer.lines(after.written)
 
     def _pointer(self, s: RowReduction) -> str | None:
@@ -544,7 +545,7 @@ class _Loop:
         slow_lanes, (counter, count) = self.nest.slow_lanes, loop
         if slow_lanes:
             writer.line("uint32_t rare = 0;")
-        writer.line("#pragma GCC ivdep")
+        writer.lines(independence(count, self.nest.body.dtypes))
         with writer.block(f"for (int {counter} = 0; {counter} < {count}; ++{counter})"):
             writer.lines([*lines, *updates])
             if slow_lanes:
@@ -570,6 +571,7 @@ def effort(nest: LoopNest, roots: list[Node]) -> int:
 
 def write_lanes(
     writer: CWriter,
+    nest: LoopNest,
     lines: list[str],
     trip: int,
     lanes: int,
@@ -582,36 +584,36 @@ def write_lanes(
     If `end` is the C of a lower number than `trip`, as many iterations run; nothing comes before or after a round then.
     """
     if end not in ("", str(trip)):
-        _write_live_lanes(writer, lines, lanes, end)
+        _write_live_lanes(writer, nest, lines, lanes, end)
         return
+    dtypes = nest.body.dtypes
     full = trip - trip % lanes
     if full:
         with writer.block(f"for (int q = 0; q < {full}; q += {lanes})"):
             writer.lines([*before_round])
-            writer.line(f"#pragma GCC unroll {_MAX_UNROLL}")
-            writer.line("#pragma GCC ivdep")
+            writer.lines([f"#pragma GCC unroll {_MAX_UNROLL}", *independence(lanes, dtypes)])
             with writer.block(f"for (int j = 0; j < {lanes}; ++j)"):
                 writer.line("const int k = q + j;")
                 writer.lines(lines)
             writer.lines(after_round("q", lanes))
     if trip > full:
-        writer.line("#pragma GCC ivdep")
+        writer.lines(independence(trip - full, dtypes))
         with writer.block(f"for (int j = 0; j < {trip - full}; ++j)"):
             writer.line(f"const int k = {full} + j;")
             writer.lines(lines)
         writer.lines(after_round(str(full), trip - full))
 
 
-def _write_live_lanes(writer: CWriter, lines: list[str], lanes: int, end: str) -> None:
+def _write_live_lanes(writer: CWriter, nest: LoopNest, lines: list[str], lanes: int, end: str) -> None:
     """Emit a loop of a trip count known at run time, unrolled over lanes."""
+    dtypes = nest.body.dtypes
     writer.line("int q = 0;")
     with writer.block(f"for (; q + {lanes} <= {end}; q += {lanes})"):
-        writer.line(f"#pragma GCC unroll {_MAX_UNROLL}")
-        writer.line("#pragma GCC ivdep")
+        writer.lines([f"#pragma GCC unroll {_MAX_UNROLL}", *independence(lanes, dtypes)])
         with writer.block(f"for (int j = 0; j < {lanes}; ++j)"):
             writer.line("const int k = q + j;")
             writer.lines(lines)
-    writer.line("#pragma GCC ivdep")
+    writer.lines(independence(f"{end} - q", dtypes))
     with writer.block(f"for (int j = 0; j < {end} - q; ++j)"):
         writer.line("const int k = q + j;")
         writer.lines(lines)

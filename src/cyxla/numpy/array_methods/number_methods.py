@@ -54,7 +54,7 @@ def _tolist(self: TracedArray) -> Any:
     numbers = TracedArray(convert(value_of(self), np.dtype(kind)))
     if self.ndim == 1:
         return StackedList.of_numbers(numbers, kind, most_made=MOST_ELEMENTS)
-    return NumberTable.of_array(numbers, Leaf(None if kind is bool else kind, Rank0.PYTHON))
+    return NumberTable.of_array(numbers, Leaf.of_python(kind))
 
 
 def _is_integer(self: TracedArray) -> Any:

@@ -122,7 +122,8 @@ def _sum(values: Any, start: Any = 0) -> Any:
 
 def _sorted(values: Any, **kwargs: Any) -> Any:
     is_plain = set(kwargs) - {"reverse"} or is_traced(kwargs.get("reverse"))
-    numbers = values.as_numbers() if isinstance(values, StackedList) and values.is_argument and not is_plain else None
+    is_array = isinstance(values, StackedList) and values.comes_as_array
+    numbers = values.as_numbers() if is_array and not is_plain else None
     if numbers is not None and numbers.dtype.kind in "biuf":
         return values.with_stacks([_in_order(_without_nan(numbers), bool(kwargs.get("reverse")))])
     found = list(values)

@@ -38,6 +38,11 @@ class Leaf(NamedTuple):
     weak: type | None
     rank0: Rank0
 
+    @staticmethod
+    def of_python(kind: type) -> Leaf:
+        """Return the class of Python's numbers of a type."""
+        return Leaf(None if kind is bool else kind, Rank0.PYTHON)
+
     @property
     def is_python(self) -> bool:
         """True for a number of Python."""
@@ -81,10 +86,10 @@ class NumberClass(NamedTuple):
 
 
 _OF_PYTHON: dict[type, NumberClass] = {
-    bool: NumberClass(Leaf(None, Rank0.PYTHON), np.dtype(bool), is_known=True),
-    int: NumberClass(Leaf(int, Rank0.PYTHON), np.dtype(np.int64), is_known=True),
-    float: NumberClass(Leaf(float, Rank0.PYTHON), np.dtype(np.float64), is_known=True),
-    complex: NumberClass(Leaf(complex, Rank0.PYTHON), np.dtype(np.complex128), is_known=True),
+    bool: NumberClass(Leaf.of_python(bool), np.dtype(bool), is_known=True),
+    int: NumberClass(Leaf.of_python(int), np.dtype(np.int64), is_known=True),
+    float: NumberClass(Leaf.of_python(float), np.dtype(np.float64), is_known=True),
+    complex: NumberClass(Leaf.of_python(complex), np.dtype(np.complex128), is_known=True),
 }
 
 

@@ -17,7 +17,6 @@ from cyxla.numpy.tracing.arrays.number_storage import (
 from cyxla.numpy.tracing.arrays.stacked_list import STACKED, Elements, StackedList, is_traced_index, shared_rows
 from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.containers import LEAF, LIST, Tree, register_kind
-from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import current, require_current, user_line
 from cyxla.xla.hlo.builder import XlaOp
 
@@ -82,7 +81,7 @@ class NumberTable(StoredList):
     @staticmethod
     def of_argument(array: TracedArray, kind: type) -> NumberTable:
         """Return the list of lists among the arguments for which an array stands."""
-        leaf = Leaf(None if kind is bool else kind, Rank0.PYTHON)
+        leaf = Leaf.of_python(kind)
         table = NumberTable.of_array(array, leaf)
         table.is_argument = True
         table._first_storage = table.storage = NumberStorage(own_array(array), leaf, None)

@@ -89,8 +89,9 @@ class StackedList(StoredList):
     ----------
     made : list or None
         Elements that `materialize` has made.
-    is_argument : bool
-        True for an argument, and what is made of it without its elements.
+    comes_as_array : bool
+        True for a list that comes as an array (an argument, a result of ``tolist``), and what is made of such a list
+        without its elements.
     most_made : int
         Greatest number of elements of an argument that may be values of their own.
     """
@@ -102,7 +103,7 @@ class StackedList(StoredList):
         self.elements = elements
         self.is_guarded = False
         self.made: list[Any] | None = None
-        self.is_argument = False
+        self.comes_as_array = False
         self.most_made = MOST_MADE
         self._source: list[Any] = []
         self._first_leaves: list[Any] = []  # of the elements that were made, if they hold more than numbers
@@ -118,8 +119,7 @@ class StackedList(StoredList):
     @staticmethod
     def of_numbers(array: Any, kind: type, most_made: int = MOST_MADE) -> StackedList:
         """Return a list of Python's numbers of a class, which an array stands for; its size may be of run time."""
-        weak = None if kind is bool else kind
-        like = StackedList([], Elements(0, LEAF, (Leaf(weak, Rank0.PYTHON),)))
+        like = StackedList([], Elements(0, LEAF, (Leaf.of_python(kind),)))
         like.most_made = most_made
         return like.with_stacks([array])
 
@@ -127,7 +127,7 @@ class StackedList(StoredList):
         """Return a list of elements of the same kind, made of an argument, for which other arrays stand."""
         length = stacks[0].shape[0] if isinstance(stacks[0], TracedArray) else RUN_TIME
         made = StackedList(stacks, self.elements._replace(length=length))
-        made.is_argument, made.most_made = True, self.most_made
+        made.comes_as_array, made.most_made = True, self.most_made
         return made
 
     def append_all(self, stacks: Sequence[TracedArray], elements: Elements, doubts: Doubts = ()) -> None:
@@ -246,7 +246,7 @@ class StackedList(StoredList):
     @property
     def is_never_made(self) -> bool:
         """True for a list whose elements cannot be made one by one, or are too many for that."""
-        is_long = self.is_argument or self.storage is not None
+        is_long = self.comes_as_array or self.storage is not None
         return self.is_sized or (is_long and self.stacks is not None and self.elements.length > self.most_made)
 
     @property
@@ -449,7 +449,7 @@ class StackedList(StoredList):
         return self.with_stacks([_np.concatenate(stacks) for stacks in zip(*parts, strict=True)])
 
     def _is_joinable(self) -> bool:
-        return self.is_argument and not self.is_guarded and self.stacks is not None
+        return self.comes_as_array and not self.is_guarded and self.stacks is not None
 
     def _stacks_of(self, other: list[Any]) -> list[Any] | None:
         """Return arrays of the numbers of another list, if they are of the same class as those of this one."""

@@ -108,4 +108,4 @@ class ColumnBlocks(ABC, Generic[Text]):
                 c.line("sizes.k = KERNEL_live_depth(bufs);")  # operands are not written beyond it
             c.line(f"return KERNEL_run(&{sizes}, bufs, begin, end, {'KERNEL_after' if after else '0'});")
         kernel = self._kernel(c.text())
-        return self.live.with_short_work(kernel, (p.batch, p.m, p.n, p.k)) if self.live else kernel
+        return self.live.with_short_work(kernel, p.counts)

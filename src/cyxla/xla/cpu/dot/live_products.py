@@ -60,25 +60,24 @@ class LiveProduct:
         """The live part of the product with operands exchanged."""
         return replace(self, rows=self.columns, columns=self.rows)
 
-    def sizes(self, p: Product) -> list[str]:
-        """Return the C of the numbers of products, rows, columns and terms, of all if all matter."""
+    def sizes(self, counts: Sequence[int]) -> list[str]:
+        """Return the C of the numbers of products, rows, columns and terms that matter, of so many in all."""
         texts = (self.batch, self.rows, self.columns, self.depth)
-        return [text or str(n) for text, n in zip(texts, (p.batch, p.m, p.n, p.k), strict=True)]
+        return [text or str(n) for text, n in zip(texts, counts, strict=True)]
 
     def functions(self, prefix: str, p: Product) -> list[str]:
         """Return the C functions that ``dot.h`` and ``dot_few_rows.h`` ask for."""
         return [
             f"static inline int64_t {prefix}_live_{name}(void *const *bufs) {{ return {text}; }}"
-            for name, text in zip(("batch", "rows", "columns", "depth"), self.sizes(p), strict=True)
+            for name, text in zip(("batch", "rows", "columns", "depth"), self.sizes(p.counts), strict=True)
         ]
 
-    def with_short_work(self, kernel: Kernel, sizes: Sequence[int]) -> Kernel:
+    def with_short_work(self, kernel: Kernel, counts: Sequence[int]) -> Kernel:
         """Return a kernel that runs on one thread if little of batch, rows, columns and depth matters."""
         if kernel.tasks == 1 or not self:
             return kernel
-        parts = (self.batch, self.rows, self.columns, self.depth)
-        count = " * ".join(text or str(n) for text, n in zip(parts, sizes, strict=True))
-        return replace(kernel, short=short_work([(count, kernel.cost / max(1, prod(sizes)))]))
+        work = " * ".join(self.sizes(counts))
+        return replace(kernel, short=short_work([(work, kernel.cost / max(1, prod(counts)))]))
 
 
 def _merged(dims: Sequence[int], merged: Sequence[int], live: Mapping[int, Sequence[Value]], reads: Reads) -> str:

@@ -43,6 +43,11 @@ class Product:
     panel: int = 0
 
     @property
+    def counts(self) -> tuple[int, int, int, int]:
+        """Numbers of products, rows, columns and terms."""
+        return self.batch, self.m, self.n, self.k
+
+    @property
     def swapped(self) -> Product:
         """Return the product with operands exchanged; the memory of the result is equal if it has one row or column."""
         (ab, am, ak), (bb, bk, bn) = self.lhs, self.rhs

@@ -268,7 +268,8 @@ class TiledProduct:
         if self._is_prebuilt_part():
             template = Kernel("dot of sizes known at run time", self.tasks, self.ns, kind=KernelKind.DOT)
             name, numbers = f"dot_live{{}}_{self.p.dtype.text}", DOT.numbers(self._values())
-            prebuilt = self.output.epilogue.prebuilt(name, numbers, template, self._widths, self.live.sizes(self.p))
+            live = self.live.sizes(self.p.counts)
+            prebuilt = self.output.epilogue.prebuilt(name, numbers, template, self._widths, live)
             if prebuilt is not None:
                 return self._with_short_work(prebuilt)
         return self._generate()
@@ -369,7 +370,7 @@ class TiledProduct:
         )
 
     def _with_short_work(self, kernel: Kernel) -> Kernel:
-        return self.live.with_short_work(kernel, (self.p.batch, self.p.m, self.p.n, self.p.k))
+        return self.live.with_short_work(kernel, self.p.counts)
 
     def _panel_tiles(self, values: dict[str, int], *, last: bool) -> list[TileText | None]:
         """Return the tiles of `height` rows and of one more for the last panel, or for those before it, if any."""

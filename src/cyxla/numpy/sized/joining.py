@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import ShapeError
-from cyxla.numpy.indexing.packing import pack
 from cyxla.numpy.sized.elementwise import contains_sized
 from cyxla.numpy.sized.frames import fail_unless, rank_of, require_equal, resized, wrapped
 from cyxla.numpy.sized.table import call, sized
-from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, raise_unsupported, valid
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, raise_unsupported
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.results.promotion import result_type
 from cyxla.numpy.tracing.trace import user_line
@@ -65,27 +64,20 @@ def _with_equal_sizes(arrays: Sequence[Any], axis: int) -> list[Any]:
 
 
 def _along(arrays: Sequence[Any], axis: int) -> SizedArray:
-    """Concatenate along a run-time dimension: elements that are not padding are packed."""
+    """Concatenate along a run-time dimension: each array is written behind the one before it, over its padding."""
     sizes = [a.shape[axis] for a in arrays]
-    joined = _np.concatenate([a.data if isinstance(a, SizedArray) else a for a in arrays], axis)
-    total: Any = sum(sizes[1:], start=sizes[0])
+    datas = [value_of(a.data if isinstance(a, SizedArray) else a) for a in arrays]
+    bound = sum(x.shape.dims[axis] for x in datas)
+    known = next((k for k, n in enumerate(sizes) if isinstance(n, TracedArray)), len(sizes)) + 1
+    joined, end = xla.concatenate(datas[:known], axis), sum(sizes[1:known], start=sizes[0])
+    joined = value_of(resized(TracedArray(joined), axis, bound))
+    zero = value_of(as_traced(np.int64(0)))
+    for data, size in zip(datas[known:], sizes[known:], strict=True):
+        starts = [value_of(as_traced(end)) if d == axis else zero for d in range(data.shape.rank)]
+        joined, end = xla.dynamic_update_slice(joined, data, starts), end + size
     counts = {d: n for a in arrays if isinstance(a, SizedArray) for d, n in a.counts.items()}
-    counts[axis] = as_size(as_traced(total), joined.shape[axis])
-    if not any(isinstance(n, TracedArray) for n in sizes[:-1]):  # all padding is at the end already
-        return SizedArray(joined, counts)
-    inside = [_mask(a, axis) for a in arrays]
-    rows = _np.moveaxis(joined, axis, 0)
-    (packed,), _ = pack(value_of(_np.concatenate(inside)), [value_of(rows)])
-    return SizedArray(TracedArray(value_of(_np.moveaxis(TracedArray(packed), 0, axis))), counts)
-
-
-def _mask(array: Any, axis: int) -> TracedArray:
-    """Return the mask of the elements along an axis that are not padding."""
-    size = array.shape[axis]
-    if not isinstance(size, TracedArray):
-        return as_traced(np.ones(size, bool))
-    line = xla.broadcast(xla.constant(value_of(array.data).builder, False), (array.data.shape[axis],))
-    return valid(SizedArray(TracedArray(line), {0: size}))
+    counts[axis] = as_size(as_traced(end), bound)
+    return SizedArray(TracedArray(joined), counts)
 
 
 def _across(arrays: Sequence[Any], axis: int) -> SizedArray:

@@ -83,13 +83,38 @@ def row_products(a, i, m):
 
 def test_time_follows_the_size_in_a_loop(claim):
     a = RNG.standard_normal((8, 50_000))
-    compiled = cyxla.jit(row_products)
+    compiled, steps = cyxla.jit(row_products), 500  # so many that 40 us to have the call watched count for little
     for i in (500, 5_000, 50_000):
         np.testing.assert_allclose(compiled(a, i, 50), sum(a[k % 8, :i] @ a[3, :i] for k in range(50)), rtol=1e-9)
     compiled.wait()
     for i in (500, 5_000):
-        ratio = paired(lambda: compiled(a, 50_000, 50), lambda i=i: compiled(a, i, 50))
+        ratio = paired(lambda: compiled(a, 50_000, steps), lambda i=i: compiled(a, i, steps))
         claim(f"rows of 50,000 against {i}: times as long", ratio, at_least=0.3 * 50_000 / i)
+
+
+#: Functions of the leading part of an array, and how many times as fast as NumPy they are at least for 500 of 50,000
+#: elements, and for all of them.
+OF_SLICES = {
+    "sum": (lambda x, i: x[:i].sum(), 1.5, 1.5),
+    "maximum": (lambda x, i: x[:i].max(), 1.5, 0.7),
+    "mean": (lambda x, i: x[:i].mean(), 3, 1.5),
+    "deviation": (lambda x, i: x[:i].std(), 3, 3),
+    "any": (lambda x, i: (x[:i] > 9).any(), 1.5, 0.8),
+    "positive ones": (lambda x, i: np.where(x[:i] > 0, x[:i], 0).sum(), 2, 2),
+}
+
+
+@pytest.mark.parametrize("size", [500, 50_000])
+@pytest.mark.parametrize("name", OF_SLICES)
+def test_reductions_of_slices(name, size, claim):
+    """Time follows the size, not the bound, which is 50,000."""
+    function, of_few, of_all = OF_SLICES[name]
+    x, compiled = RNG.standard_normal(50_000), cyxla.jit(function)
+    np.testing.assert_allclose(compiled(x, size), function(x, size), rtol=1e-9)
+    compiled.wait()
+    ratio = paired(lambda: function(x, size), lambda: compiled(x, size), rounds=200)
+    least = of_few if size < len(x) else of_all
+    claim(f"{name} of {size} leading elements: times as fast as NumPy", ratio, at_least=least)
 
 
 def test_generation_of_text(claim):

@@ -13,7 +13,7 @@ from cyxla.xla.cpu.emitters import can_emit
 from cyxla.xla.cpu.entry.module import Source, emit_module
 from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, is_forwarding
 from cyxla.xla.cpu.memory.buffers import Buffers, assign
-from cyxla.xla.cpu.plan import own_fills, sink_masks
+from cyxla.xla.cpu.plan import mask_sorts, own_fills, sink_masks
 from cyxla.xla.cpu.plan.live_rows import check_live_results
 from cyxla.xla.cpu.plan.nodes import Plan
 from cyxla.xla.cpu.plan.planner import MAX_NESTING, plan
@@ -72,6 +72,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("range_simplifier", range_simplifier.run),
     ("loop_updates", loop_updates.run),
     ("dce", dce.run),
+    ("mask_sorts", mask_sorts.run),
     ("sink_masks", sink_masks.run),
     ("own_fills", own_fills.run),
 )

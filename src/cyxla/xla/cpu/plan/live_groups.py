@@ -18,12 +18,11 @@ from cyxla.xla.cpu.plan.live_rules import (
     compaction_stops,
     join,
     product_stops,
-    reshaped,
     scatter_stops,
     sort_part,
     update_part,
 )
-from cyxla.xla.cpu.plan.masks import stops_of
+from cyxla.xla.cpu.plan.masks import reshaped, stops_of
 from cyxla.xla.hlo import Computation, Instruction
 from cyxla.xla.hlo.compaction_signature import is_pure_compaction
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from itertools import pairwise
-from math import prod
 from typing import Any, TypeAlias
 
 from cyxla.xla.cpu.kernel.cumulative_windows import prefix
 from cyxla.xla.cpu.kernel.groups import Live
 from cyxla.xla.cpu.kernel.values import FORWARDING, resolve
-from cyxla.xla.cpu.plan.masks import fill_of, mask_of
+from cyxla.xla.cpu.plan.masks import fill_of, mask_of, reshaped
 from cyxla.xla.hlo import OPCODES, Instruction
 from cyxla.xla.hlo.compaction_signature import has_zero_fill, is_pure_compaction
 from cyxla.xla.passes.expand.dot import DotDims, has_packed_rhs
@@ -48,22 +46,6 @@ def operand_parts(ins: Instruction, parts: Parts) -> Sequence[Live]:
     if OPCODES[ins.opcode].elementwise or ins.opcode == "map":
         return _elementwise(ins, part)
     return [ALL] * len(ins.operands)
-
-
-def reshaped(part: Live, dims: Sequence[int], to: Sequence[int]) -> Live:
-    """Return a part of an array as one of a reshaped array, for the dimensions that the two have in common."""
-    if prod(dims) != prod(to):
-        return ALL
-    positions = {key: d for d, key in enumerate(_strides(to))}
-    return {positions[key]: part[d] for d, key in enumerate(_strides(dims)) if d in part and key in positions}
-
-
-def _strides(dims: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the size and the stride of each dimension, which tell apart all but those of one element."""
-    strides = [1] * (len(dims) + 1)
-    for d in range(len(dims) - 1, -1, -1):
-        strides[d] = strides[d + 1] * dims[d]
-    return [(outer, inner) for outer, inner in pairwise(strides)]
 
 
 # ---------------------------------------------------------------------------------------------------- single results
@@ -204,18 +186,24 @@ def sort_part(ins: Instruction, parts: Parts) -> Live:
     """
     part, (axis,) = joint(parts), ins.attrs["dimensions"]
     across = {d: sizes for d, sizes in part.items() if d != axis}
-    if axis not in part:
-        return across
+    masked, _, _ = masked_last(ins) if axis in part else (ALL, -1, None)
+    sizes = part[axis] | masked[axis] if axis in masked else frozenset()
+    return across | {axis: sizes} if 0 < len(sizes) <= MAX_SIZES else across
+
+
+def masked_last(ins: Instruction) -> tuple[Live, int, Any]:
+    """Return the sizes, by dimension, beyond which a mask makes all elements sort last; the operand, and the element.
+
+    There are no sizes if no mask does so.
+    """
     from cyxla.xla.cpu.sort.order import Order  # most sorts are of all elements
 
     order = Order.of(ins.called[0])
     if order is None:
-        return across
+        return ALL, -1, None
     masked, filler = fill_of(ins.operands[order.operand])
-    if axis not in masked or filler is None or not order.is_last(ins.operands[order.operand].shape.dtype, filler):
-        return across
-    sizes = part[axis] | masked[axis]
-    return across | {axis: sizes} if len(sizes) <= MAX_SIZES else across
+    is_last = filler is not None and order.is_last(ins.operands[order.operand].shape.dtype, filler)
+    return (masked if is_last else ALL), order.operand, filler
 
 
 def compaction_stops(ins: Instruction) -> Live:

@@ -8,7 +8,9 @@ element of its own up to the size, and a filler from there on::
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -90,6 +92,22 @@ def _unmoved(ins: Instruction) -> Instruction:
     return ins
 
 
+def reshaped(part: Live, dims: Sequence[int], to: Sequence[int]) -> Live:
+    """Return a part of an array as one of a reshaped array, for the dimensions that the two have in common."""
+    if prod(dims) != prod(to):
+        return _ALL
+    positions = {key: d for d, key in enumerate(_strides(to))}
+    return {positions[key]: part[d] for d, key in enumerate(_strides(dims)) if d in part and key in positions}
+
+
+def _strides(dims: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the size and the stride of each dimension, which tell apart all but those of one element."""
+    strides = [1] * (len(dims) + 1)
+    for d in range(len(dims) - 1, -1, -1):
+        strides[d] = strides[d + 1] * dims[d]
+    return [(outer, inner) for outer, inner in pairwise(strides)]
+
+
 # ---------------------------------------------------------------------------------------------------------------- fills
 _EXACT: dict[str, Callable[..., Any]] = {
     "abs": np.abs, "add": np.add, "multiply": np.multiply, "negate": np.negative, "maximum": np.maximum,
@@ -105,6 +123,9 @@ def fill_of(ins: Instruction, depth: int = 0) -> tuple[Live, Any]:
     if ins.opcode == "select" and ins.operands[0].shape.dims == ins.shape.dims:
         filler = constant_of(ins.operands[2])
         return (_ALL, None) if filler is None else (mask_of(ins.operands[0]), filler)
+    if ins.opcode in FORWARDING and ins.operands and ins.operands[0].shape.is_array:
+        part, filler = fill_of(ins.operands[0], depth)
+        return reshaped(part, ins.operands[0].shape.dims, ins.shape.dims), filler
     if ins.opcode == "convert":
         part, filler = fill_of(ins.operands[0], depth)
         return part, None if filler is None else np.asarray(filler).astype(ins.shape.dtype.numpy_dtype)[()]

@@ -374,3 +374,28 @@ ENTRY e {{
     kind = {"u8": np.uint8, "s32": np.int32, "s64": np.int64}[dtype]
     for mask in (np.ones(dims, bool), RNG.random(dims) > 0.3):
         np.testing.assert_array_equal(run(mask), mask.sum(tuple(gone), dtype=kind) + kind(3), strict=True)
+
+
+#: Reductions of elements that are gathered one by one, from another row each.
+OF_GATHERED = {
+    "sum": lambda z, i: np.take_along_axis(z, i, 0).sum(),
+    "sums of rows": lambda z, i: np.take_along_axis(z, i, 0).sum(1),
+    "sums of columns": lambda z, i: np.take_along_axis(z, i, 0).sum(0),
+    "extremes": lambda z, i: (np.take_along_axis(z, i, 0).max(), np.take_along_axis(z, i, 0).min(1)),
+    "count": lambda z, i: np.take_along_axis(z > 0, i, 0).sum(),
+    "counts of rows": lambda z, i: np.take_along_axis(z > 0, i, 0).sum(1),
+    "deviation of rows": lambda z, i: np.take_along_axis(z, i, 0).std(1),
+    "of a product": lambda z, i: (np.take_along_axis(z, i, 0) * z).sum(1),
+    "by two indices": lambda z, i: z[i, np.arange(z.shape[1])].sum(1),
+    "known bools": lambda z, i: np.take_along_axis((z > 0).copy() ^ (z.T.copy().T < 1), i, 0).sum(1),
+}
+
+
+@pytest.mark.parametrize("rows, columns", [(7, 5), (3, 40), (40, 3), (9, 700), (2, 1)])
+@pytest.mark.parametrize("name", OF_GATHERED)
+def test_gathered_elements(name, rows, columns):
+    rng = np.random.default_rng(5)
+    z, i = rng.standard_normal((rows, columns)), rng.integers(0, rows, (rows, columns))
+    got, want = cyxla.jit(OF_GATHERED[name], sizes="exact")(z, i), OF_GATHERED[name](z, i)
+    for a, b in zip(*(v if isinstance(v, tuple) else (v,) for v in (got, want)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)

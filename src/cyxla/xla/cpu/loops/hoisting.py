@@ -124,6 +124,11 @@ class LoopNest:
         """Return the loop depth at which a form is available."""
         return max((self.depth_of_atom(a) for a, _ in form.terms), default=0)
 
+    def is_contiguous(self, form: Affine) -> bool:
+        """Return whether a form counts the iterations of the innermost loop, from what is known outside of it."""
+        outside = (a for a, _ in form.terms if a is not self.inner)
+        return form.coefficient(self.inner) == 1 and all(self.depth_of_atom(a) < self.depth for a in outside)
+
     def depth_of(self, node: Node) -> int:
         """Return the loop depth at which a node is available; its operands must have been emitted."""
         if node not in self._node_depths:

@@ -260,13 +260,13 @@ def _row_block(lowered: Lowered, nest: LoopNest, writer: CWriter, value: str, tr
         and value == nest.text(element)
         and isinstance(element, Load)
         and element.dtype is acc.total_dtype
-        and element.form.coefficient(nest.inner) == 1
+        and nest.is_contiguous(element.form)
     ):
         first = f"&p{element.slot}[{nest.block_start(element.form)}]"
         writer.line(f"cyx_lanes_{acc.opcode}_{acc.total_dtype}(acc, {first}, {end});")
         return
     truth = _stored_truth(lowered, nest, value)
-    if truth is not None and truth.form.coefficient(nest.inner) == 1:
+    if truth is not None and nest.is_contiguous(truth.form):
         writer.line(f"acc0 += cyx_count_true(&p{truth.slot}[{nest.block_start(truth.form)}], {end});")
         return
     if acc.lanes and not nest.slow_lanes and effort(nest, [element]) <= MAX_UNROLLED:

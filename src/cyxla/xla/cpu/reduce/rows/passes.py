@@ -423,11 +423,8 @@ class _Loop:
         if element in self.owner.passes.reused_stores:
             store = self.owner.passes.reused_stores[element]
             return f"&r{store.slot}[{self.nest.block_start(store.form)}]"
-        if (
-            isinstance(element, Load)
-            and element.dtype is s.acc.total_dtype
-            and element.form.coefficient(self.nest.inner) == 1
-        ):
+        is_like_total = element.dtype is s.acc.total_dtype
+        if is_like_total and isinstance(element, Load) and self.nest.is_contiguous(element.form):
             return f"&p{element.slot}[{self.nest.block_start(element.form)}]"
         return None
 

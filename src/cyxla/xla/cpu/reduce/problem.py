@@ -147,12 +147,18 @@ def _lower_region(problem: Problem, region: Region, dims: tuple[int, ...], reads
 
 def _sizes(problem: Problem, region: Region) -> dict[int, Value]:
     """Return the sizes that indices are below at all points that matter, by dimension of the iteration space."""
-    loops, kept = region.loops(), len(problem.kept)
+    kept = len(problem.kept)
     return {
         d: sizes[0]
         for d, sizes in problem.live.items()
-        if len(sizes) == 1 and (d < kept or (problem.unmasked and len(loops[d]) == 1 and region.step(d) == 1))
+        if len(sizes) == 1 and (d < kept or (problem.unmasked and _ends_at_size(region, d)))
     }
+
+
+def _ends_at_size(region: Region, d: int) -> bool:
+    """Return whether a dimension is one loop, over single indices; one of a single iteration is no loop."""
+    loops = region.loops()[d]
+    return len(loops) == 1 and loops[0] > 1 and region.step(d) == 1
 
 
 def _placeholders(body: Body, problem: Problem) -> tuple[list[Node], tuple[Condition, ...]]:

@@ -464,7 +464,7 @@ def dot(w):
 
 
 def convolution(w):
-    x = w.pick(lambda s: integers(s) and s.rank == 3)
+    x = w.pick(lambda s: integers(s) and s.rank == 3 and s.dims[2])
     if x is None:
         return
     features, size = x.shape.dims[1], int(w.rng.integers(1, min(3, x.shape.dims[2]) + 1))

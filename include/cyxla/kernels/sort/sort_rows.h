@@ -60,7 +60,7 @@ static int SORT(row_is_sorted)(const int64_t *q, const SORT_KEY *row, const uint
   int is_sorted = 1;
   for (int64_t k = 0; k < chunks; ++k) {
     const int64_t first = k * length / chunks;
-    is_sorted &= flags[k] >= SORT(is_sorted) && (k == 0 || row[first - 1] <= row[first]);
+    is_sorted &= flags[k] >= SORT(is_sorted) && (first == 0 || row[first - 1] <= row[first]);
     CYX_SCALAR_LOOP
   }
   return is_sorted;

@@ -389,3 +389,27 @@ def test_an_iota_is_in_memory_only_as_the_key(count, key, stays):
     )
     same(text, values("f32", (50,)))
     assert ("iota" in cyxla.compile(text).explain()) == stays
+
+
+@pytest.mark.parametrize("type_", ["s64", "s32"])
+def test_a_few_live_elements_of_a_long_row(type_):
+    """They are fewer than the chunks of the row, of which most are empty."""
+    bound = 3_000_001
+    text = f"""HloModule m
+less {{ a = {type_}[] parameter(0) b = {type_}[] parameter(1) ROOT c = pred[] compare(a, b), direction=LT }}
+ENTRY main {{
+  x = {type_}[{bound}] parameter(0)
+  n = s64[] parameter(1)
+  i = s64[{bound}] iota(), iota_dimension=0
+  s = s64[{bound}] broadcast(n), dimensions={{}}
+  live = pred[{bound}] compare(i, s), direction=LT
+  most = {type_}[] constant({2 ** (int(type_[1:]) - 1) - 1})
+  ends = {type_}[{bound}] broadcast(most), dimensions={{}}
+  y = {type_}[{bound}] select(live, x, ends)
+  z = {type_}[{bound}] sort(y), dimensions={{0}}, to_apply=less
+  ROOT o = ({type_}[{bound}], s64[]) tuple(z, n)
+}}"""
+    compiled = cyxla.compile(text, live_results=((0, 0, 1),))
+    x = np.random.default_rng(0).integers(-99, 99, bound).astype({"s64": np.int64, "s32": np.int32}[type_])
+    for size in (bound, 1000, 40, *range(12, -1, -1)):
+        np.testing.assert_array_equal(compiled(x, np.int64(size))[0][:size], np.sort(x[:size]), str(size))

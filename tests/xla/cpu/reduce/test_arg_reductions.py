@@ -8,7 +8,7 @@ from support.hlo.differential import flat
 
 import cyxla
 from cyxla.types import element_type
-from cyxla.xla.cpu.reduce.arg_reductions import is_arg_reduction
+from cyxla.xla.cpu.reduce.arg_reductions import allows_any_order
 from cyxla.xla.evaluator import evaluate
 
 
@@ -89,4 +89,42 @@ def test_arg_reductions_are_recognised(combiner, wanted):
     module = cyxla.hlo.parse_module(
         program(combiner, *(("s32" if "a = s32" in combiner else "f32"), "s32"), (5,), 0, "0")
     )
-    assert is_arg_reduction(module.entry.root.called[0]) is wanted
+    assert allows_any_order(module.entry.root) is wanted
+
+
+def of_pairs(combiner: str, place: str, dims: str = "200", reduced: str = "0") -> str:
+    """The reduction of values and of another array, made by some lines from `w`, a parameter of the same shape."""
+    return f"""HloModule m
+{combiner}ENTRY e {{ p = s32[{dims}] parameter(0) w = s32[{dims}] parameter(1) {place}
+ z = s32[] constant(-9) k = s32[] constant(0)
+ ROOT r = (s32[], s32[]) reduce(p, q, z, k), dimensions={{{reduced}}}, to_apply=best }}"""
+
+
+#: Second arrays, their shapes, the reduced dimensions, and whether they increase along these.
+PLACES = {
+    "iota": ("q = s32[200] iota(), iota_dimension=0", "200", "0", True),
+    "any numbers": ("q = s32[200] negate(w)", "200", "0", False),
+    "the other dimension": ("q = s32[9,200] iota(), iota_dimension=0", "9,200", "0,1", False),
+    "two dimensions": ("i = s32[1800] iota(), iota_dimension=0 q = s32[9,200] reshape(i)", "9,200", "0,1", True),
+    "one of size 1": ("q = s32[1,200] iota(), iota_dimension=1", "1,200", "0,1", True),
+    "rows": ("i = s32[200] iota(), iota_dimension=0 q = s32[9,200] broadcast(i), dimensions={1}", "9,200", "0,1", False),
+    "downwards": ("i = s32[200] iota(), iota_dimension=0 q = s32[200] reverse(i), dimensions={0}", "200", "0", False),
+    "constant": (f"q = s32[6] constant({{{', '.join(map(str, range(3, 21, 3)))}}})", "6", "0", True),
+    "equal constants": ("q = s32[6] constant({0, 1, 2, 2, 3, 4})", "6", "0", False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("direction", ["GE", "GT", "LE"])
+def test_ties_of_pairs_of_which_the_second_is_no_place(name, direction):
+    place, dims, reduced, increases = PLACES[name]
+    ordered, free = (of_pairs(make("s32", "s32", direction), place, dims, reduced) for make in (naive, picks))
+    assert allows_any_order(cyxla.hlo.parse_module(ordered).entry.root) is increases
+    assert allows_any_order(cyxla.hlo.parse_module(free).entry.root) is (increases or direction == "GT")
+    shape = tuple(map(int, dims.split(",")))
+    rng = np.random.default_rng(4)
+    for text in (ordered, free):
+        module = cyxla.hlo.parse_module(text)
+        x, w = rng.integers(0, 3, shape).astype(np.int32), rng.integers(-9, 9, shape).astype(np.int32)
+        for got, want in zip(flat(cyxla.compile(text)(x, w)), flat(evaluate(module, [x, w])), strict=True):
+            np.testing.assert_array_equal(np.asarray(got), np.asarray(want))

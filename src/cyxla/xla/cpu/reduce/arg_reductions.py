@@ -7,10 +7,11 @@ lower index comes first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum, auto
 from functools import cache
 from itertools import product
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -25,26 +26,90 @@ _COMPARE: dict[str, Callable[..., Any]] = {
     "EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal,
 }  # fmt: skip
 _FLOATS = (0.0, 1.0, 2.0, np.nan)
+_MOST_INSPECTED = 1 << 20  # elements of a constant
 _INTEGERS = (0, 1, 2)
 
 
+def allows_any_order(reduction: Instruction) -> bool:
+    """Return whether the elements of a reduction of two arrays may be combined in any order, the lower index first.
+
+    Either the combiner decides by itself, or the second array increases in the order of the elements.
+    """
+    order = _order(reduction.called[0])
+    return order is _Order.ANY or (
+        order is _Order.BY_INDEX and _increases(reduction.operands[1], reduction.attrs["dimensions"])
+    )
+
+
+class _Order(Enum):
+    """Orders in which a combiner of values and their indices may take elements."""
+
+    GIVEN = auto()
+    BY_INDEX = auto()  # any, as long as it gets the element with the lower index first
+    ANY = auto()
+
+
 @cache
-def is_arg_reduction(combiner: Computation) -> bool:
-    """Return whether a combiner of values and their indices allows any order, with the lower index first."""
+def _order(combiner: Computation) -> _Order:
     types = [p.shape.dtype for p in combiner.parameters]
     if len(types) != 4 or not types[3].is_integer or types[0].is_complex or not _only_compares(combiner):
-        return False
+        return _Order.GIVEN
     values = _FLOATS if types[0].is_float else _INTEGERS
     elements = list(product(values, _INTEGERS))
-    triples = [t for t in product(elements, repeat=3) if _consistent(t)]
-    a, b, c = ([np.array(column) for column in zip(*side, strict=True)] for side in zip(*triples, strict=True))
 
     def combine(x: Sequence[Any], y: Sequence[Any]) -> list[Any]:
+        return _run(combiner, [*x, *y])
+
+    def combine_by_index(x: Sequence[Any], y: Sequence[Any]) -> list[Any]:
         is_later = x[1] > y[1]
         first = [np.where(is_later, q, p) for p, q in zip(x, y, strict=True)]
-        return _run(combiner, [*first, *(np.where(is_later, p, q) for p, q in zip(x, y, strict=True))])
+        return combine(first, [np.where(is_later, p, q) for p, q in zip(x, y, strict=True)])
 
+    a, b, c = _columns(list(product(elements, repeat=3)))
+    if _all_equal(combine(a, b), combine(b, a)) and _is_associative(combine, a, b, c):
+        return _Order.ANY
+    a, b, c = _columns([t for t in product(elements, repeat=3) if _consistent(t)])
+    return _Order.BY_INDEX if _is_associative(combine_by_index, a, b, c) else _Order.GIVEN
+
+
+_Elements: TypeAlias = Sequence[Any]  # arrays of values and of indices
+
+
+def _columns(triples: Sequence[tuple[tuple[Any, int], ...]]) -> Iterator[list[Any]]:
+    return ([np.array(column) for column in zip(*side, strict=True)] for side in zip(*triples, strict=True))
+
+
+def _is_associative(
+    combine: Callable[[_Elements, _Elements], _Elements], a: _Elements, b: _Elements, c: _Elements
+) -> bool:
+    """Return whether a function of elements is associative and idempotent."""
     return _all_equal(combine(a, a), a) and _all_equal(combine(combine(a, b), c), combine(a, combine(b, c)))
+
+
+def _increases(ins: Instruction, dims: Sequence[int]) -> bool:
+    """Return whether the elements of an array increase along some dimensions, in row-major order; False in doubt."""
+    wide = [d for d in sorted(dims) if ins.shape.dims[d] > 1]
+    if not wide:
+        return True
+    if ins.opcode == "iota":
+        return wide == [ins.attrs["iota_dimension"]]
+    if ins.opcode == "constant":
+        return _values_increase(ins.attrs["literal"].array, wide)
+    if ins.opcode == "broadcast":
+        mapping = list(ins.attrs["dimensions"])
+        inner = [mapping.index(d) for d in wide if d in mapping]
+        return len(inner) == len(wide) and inner == sorted(inner) and _increases(ins.operands[0], inner)
+    if ins.opcode == "reshape":
+        return ins.operands[0].shape.rank == 1 and _increases(ins.operands[0], (0,))
+    return ins.opcode == "copy" and _increases(ins.operands[0], dims)
+
+
+def _values_increase(array: np.ndarray[Any, Any], dims: Sequence[int]) -> bool:
+    if array.size > _MOST_INSPECTED:
+        return False
+    lines = np.moveaxis(array, dims, range(len(dims)))
+    lines = lines.reshape(-1, *lines.shape[len(dims) :])
+    return bool(np.all(lines[1:] > lines[:-1]))
 
 
 def _consistent(elements: Sequence[tuple[Any, int]]) -> bool:

@@ -26,7 +26,7 @@ from cyxla.xla.cpu.loops.loop_ir import Body, Reads
 from cyxla.xla.cpu.loops.loop_kernel import MAX_UNBLOCKED_TRIP, Blocks, KernelFrame, assemble
 from cyxla.xla.cpu.loops.nodes import Node
 from cyxla.xla.cpu.reduce.accumulators import Accumulator, accumulator
-from cyxla.xla.cpu.reduce.arg_reductions import is_arg_reduction
+from cyxla.xla.cpu.reduce.arg_reductions import allows_any_order
 from cyxla.xla.cpu.reduce.loops import by_columns, by_lanes, by_rows, choose_style, emit_part
 from cyxla.xla.cpu.reduce.problem import Lowered, Problem, lower_problem
 from cyxla.xla.cpu.reduce.scans import scan_step
@@ -60,7 +60,7 @@ def reduce(group: Group) -> list[Step]:
     )
     problem.writes = tuple(v for o in group.outputs for v in own_leaves(o))
     problem.acc = _accumulator(root)
-    problem.arg_reduction = bool(reduced) and problem.acc is None and is_arg_reduction(root.called[0])
+    problem.arg_reduction = bool(reduced) and problem.acc is None and len(arrays) == 2 and allows_any_order(root)
     problem.applies_init = bool(reduced)  # a reduction of no dimensions is its operand
     problem.live = group.live | {len(kept) + n: group.stops[d] for n, d in enumerate(reduced) if d in group.stops}
     return _steps(problem)

@@ -93,10 +93,10 @@ def test_time_follows_the_size_in_a_loop(claim):
 
 
 #: Functions of the leading part of an array, and how many times as fast as NumPy they are at least for 500 of 50,000
-#: elements, and for all of them.
+#: elements, and for all of them; None where nothing is claimed: NumPy compares floats, this package their bits.
 OF_SLICES = {
     "sum": (lambda x, i: x[:i].sum(), 1.5, 1.5),
-    "maximum": (lambda x, i: x[:i].max(), 1.5, 0.7),
+    "maximum": (lambda x, i: x[:i].max(), 1.5, None),
     "mean": (lambda x, i: x[:i].mean(), 3, 1.5),
     "deviation": (lambda x, i: x[:i].std(), 3, 3),
     "any": (lambda x, i: (x[:i] > 9).any(), 1.5, 0.8),

@@ -12,6 +12,7 @@ import numpy as np
 from cyxla._native.launch import Library, Program
 from cyxla.types import ElementType as E
 from cyxla.xla.cpu.c import scalar
+from cyxla.xla.cpu.c.independence import independence
 from cyxla.xla.cpu.c.prelude import prelude
 from cyxla.xla.cpu.kernel.carried_products import VECTORIZATION_BARRIER
 from cyxla.xla.cpu.native.build import compile_units
@@ -31,6 +32,7 @@ WORKAROUNDS: dict[str, tuple[tuple[str, ...], ...]] = {
 
 PROBE_TIMEOUT = 60  # seconds that a compiler may take in the probe
 _BYTES = 256  # size of the argument
+_ROWS = 3  # rows of complex numbers
 _ARGUMENT = np.arange(_BYTES, dtype=np.uint8) * 14 + 3  # odd, since repeated squares of even numbers are 0
 
 
@@ -142,12 +144,57 @@ class _Epilogue(NamedTuple):
         return f"an epilogue of {self.rows} by {self.columns}"
 
 
+class _ComplexRows(NamedTuple):
+    """Rows of complex numbers made of a row of numbers and another one from the other end, as an element-wise kernel.
+
+    Attributes
+    ----------
+    columns : int
+        Length of a row, which is the constant trip count of the inner loop.
+    """
+
+    columns: int
+
+    def body(self, name: str) -> str:
+        """Return the C of a function of that name, from bytes at `p` to bytes at `r`."""
+        columns = self.columns
+        lines = [
+            scalar.memory_typedef(f"{name}_t", E.F32),
+            scalar.memory_typedef(f"{name}_z", E.C64),
+            f"static __attribute__((noinline)) void {name}_rows(void *const *bufs, int64_t first, int64_t last) {{",
+            f"const {name}_t *restrict p = bufs[0]; {name}_z *restrict r = bufs[1];",
+            "for (int64_t u = first; u < last; ++u) {",
+            f"const int64_t a = {columns} * u, b = {(_ROWS - 1) * columns} - {columns} * u;",
+            *independence(columns, (E.C64,)),
+            f"for (int k = 0; k < {columns}; ++k) r[a + k] = cyx_c64_of(p[a + k], p[b + k]);",
+            "} }",
+            f"static void {name}(const {name}_t *p, {name}_t *r) {{",
+            f"void *const bufs[] = {{(void *)p, r}}; {name}_rows(bufs, 0, {_ROWS});",
+            "}",
+        ]
+        return "\n".join(lines) + "\n"
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the result in bytes."""
+        return 8 * _ROWS * self.columns
+
+    def result(self) -> bytes:
+        """Return the bytes that the function has to write."""
+        rows = _ARGUMENT.view(np.float32)[: _ROWS * self.columns].reshape(_ROWS, self.columns)
+        return np.stack([rows, rows[::-1]], axis=-1).tobytes()
+
+    def __str__(self) -> str:
+        return f"rows of {self.columns} complex numbers"
+
+
 # Without `VECTORIZATION_BARRIER`, gcc 12 miscompiles one loop of each type, depending on levels and flags.
-LOOPS: tuple[_Loop | _Epilogue, ...] = (
+LOOPS: tuple[_Loop | _Epilogue | _ComplexRows, ...] = (
     *(_Loop(dtype, 4, 4, False) for dtype in (E.S8, E.S16, E.S32, E.S64)),
     *(_Loop(dtype, 1, 13, False) for dtype in (E.S16, E.S32, E.S64)),
     *(_Loop(dtype, 2, 4, True) for dtype in (E.S64, E.U16, E.U32)),
     _Epilogue(4, 7),  # gcc 12 selects wrong elements at -O3 if the number of rows is constant
+    _ComplexRows(4),  # gcc 12 drops the stores at -O1 if it is told that they are independent
 )
 
 
@@ -159,6 +206,7 @@ def check_text() -> str:
         offset += loop.nbytes
     body = "".join(loop.body(f"l{k}") for k, loop in enumerate(LOOPS))
     entry = "CYX_EXPORT cyx_status cyx_main(void *const *bufs, const cyx_ctx *ctx) {\n(void)ctx;\n"
+    entry += f"__builtin_memset(bufs[1], 85, {offset});\n"  # memory of an earlier run may hold the right bytes
     text = f"CYX_LIBRARY\n{body}{entry}" + "\n".join(calls) + "\nreturn CYX_OK; }\n"
     return prelude(text) + text
 

@@ -28,7 +28,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from operator import methodcaller
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -220,7 +219,7 @@ class Prepared:
     def __call__(self) -> Any:
         """Make the call through `cyxla.jit`."""
         function = cyxla.jit(
-            lambda *leaves: methodcaller("apply", *leaves)(self),
+            lambda *leaves: self.apply(*leaves),
             platform=SETTINGS["platform"], name="called", fallback="error",
         )  # fmt: skip
         before = [self.leaves[k].copy() for k in self.outs]

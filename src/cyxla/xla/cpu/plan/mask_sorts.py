@@ -46,15 +46,14 @@ def run(module: HloModule) -> bool:
 def _mask(sort: Instruction) -> bool:
     (axis,) = sort.attrs["dimensions"]
     masked, keys, filler = masked_last(sort)
-    sizes = masked.get(axis, ())
-    if len(sizes) != 1:
+    size = next(iter(masked.get(axis, ())), None)
+    if size is None or len(masked[axis]) > 1 or size.index:
         return False
-    (size,) = sizes
     results = {user.attrs["index"]: user for user in sort.users if user.opcode == "get-tuple-element"}
     changed = False
     for number, result in ({0: sort} if sort.shape.is_array else results).items():
         users = [user for user in result.users if user.opcode not in _PASSING]
-        if users and not size.index:
+        if users:
             operand, write = sort.operands[number], Writer(sort.computation)
             end = write.full(filler, operand.shape) if number == keys else operand
             _replace(result, users, _masked(write, result, end, size, axis))

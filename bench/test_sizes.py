@@ -1,6 +1,7 @@
 """Claims: programs of a bound, and functions compiled for any size, take little longer than those of one size."""
 
 from math import prod
+from time import perf_counter
 
 import numpy as np
 import pytest
@@ -71,6 +72,23 @@ def layer(x, w):
         y = np.tanh(y) * 0.5 + y
         y = np.exp(-np.abs(y))
     return y
+
+
+def test_new_sizes(claim):
+    """Calls with sizes that none before had, which compile nothing."""
+    compiled = cyxla.jit(lambda x, y: x * 2 + y)
+    for n in (5, 9, 7):
+        compiled(np.ones(n), np.ones(n))
+    compiled.wait()
+    calls = [(np.ones(n), np.ones(n)) for n in range(10, 1000)]
+    seconds = []
+    for _ in range(2):
+        started = perf_counter()
+        for x, y in calls:
+            compiled(x, y)
+        seconds.append((perf_counter() - started) / len(calls))
+    claim("call with a new size", seconds[0] * 1e6, "us", at_most=20)
+    claim("  the same size again", seconds[1] * 1e6, "us")
 
 
 @pytest.mark.filterwarnings("ignore::cyxla.RecompileWarning")  # of the programs for one size

@@ -79,6 +79,7 @@ cdef enum:
     MAX_DEPTH = 32  # depth of containers up to which a hash includes their parts
     MAX_HASHED = 1 << 16  # values that a hash includes, since a container may contain itself several times
     MAX_SIGNATURES = 4096
+    MAX_OPEN_SIGNATURES = 16  # each is compared at a call that no other signature matches
     MAX_GUARDS = 64  # guards whose values are on the stack
     MAX_DIMENSIONS = 64  # dimensions of a NumPy array, at most
 
@@ -122,6 +123,14 @@ cdef struct SignatureNode:
     int ndim
     npy_intp *dims
     npy_intp *axes  # the dimensions from the slowest to the fastest varying; NULL for row-major order
+
+
+cdef struct OpenDim:
+    # A dimension of an input whose size a signature leaves open.
+    Py_ssize_t slot
+    int dim
+    npy_intp bound  # greatest size
+    bint same  # True if the size must be that of the open dimension before
 
 
 cpdef enum Source:

@@ -22,6 +22,7 @@ cdef class Dispatcher:
     cdef vectorcallfunc vectorcall
     cdef CallSignature last
     cdef dict signatures  # list of CallSignature by hash
+    cdef list open_signatures  # those with open dimensions, which no hash finds; the newest first
     cdef Py_ssize_t count, max_inputs
     cdef bytes static_positions
     cdef bint static_rest
@@ -31,6 +32,7 @@ cdef class Dispatcher:
     def __cinit__(self):
         self.vectorcall = call
         self.signatures = {}
+        self.open_signatures = []
 
     def set_static(self, bytes positions, bint rest, names):
         """Set the static arguments."""
@@ -44,6 +46,23 @@ cdef class Dispatcher:
         self.signatures.setdefault(hash, []).append(signature)
         self.count += 1
 
+    def add_open_signature(self, CallSignature signature):
+        """Add a signature with open dimensions, for calls that match no other; the oldest is dropped."""
+        self.max_inputs = max(self.max_inputs, signature.inputs)
+        self.open_signatures = [signature, *self.open_signatures[:MAX_OPEN_SIGNATURES - 1]]
+
+    def hash_of_call(self, tuple args, tuple kwnames):
+        """Return the hash of a call, under which its signature is added."""
+        cdef Py_ssize_t k, count = len(args)
+        cdef PyObject **values = <PyObject **> PyMem_Malloc((count + 1) * sizeof(PyObject *))
+        if values == NULL:
+            raise MemoryError
+        for k in range(count):
+            values[k] = PyTuple_GET_ITEM(args, k)
+        hash = self.hash_of(values, count - len(kwnames), <PyObject *> kwnames)
+        PyMem_Free(values)
+        return hash
+
     def forget(self, compiled=None):
         """Drop the signatures of a compiled program, or all of them."""
         self.last = None
@@ -51,6 +70,9 @@ cdef class Dispatcher:
             hash: [s for s in bucket if s.compiled is not compiled] for hash, bucket in self.signatures.items()
         }
         self.signatures = {hash: bucket for hash, bucket in remaining.items() if bucket}
+        self.open_signatures = [
+            s for s in self.open_signatures if compiled is not None and s.compiled is not compiled
+        ]
         self.count = sum(map(len, self.signatures.values()))
 
     cdef uint64_t hash_of(self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) noexcept:
@@ -105,6 +127,9 @@ cdef class Dispatcher:
             for signature in self.signatures.get(hash, ()):
                 if signature.matches(args, nargs, kwnames, inputs, capacity, &out):
                     self.last = signature
+                    return self.run(signature, args, nargs, kwnames, inputs, out)
+            for signature in self.open_signatures:
+                if signature.matches(args, nargs, kwnames, inputs, capacity, &out):
                     return self.run(signature, args, nargs, kwnames, inputs, out)
         return self.call_slowly(passed_values(args, nargs, kwnames), names_of(kwnames), hash)
 

@@ -61,7 +61,7 @@ cdef inline bint is_array(PyObject *value, const SignatureNode *node) noexcept:
         return False
     dims = PyArray_DIMS(<PyArrayObject *> value)
     for k in range(node.ndim):
-        if dims[k] != node.dims[k]:
+        if dims[k] != node.dims[k] and node.dims[k] >= 0:
             return False
     if PyArray_IS_C_CONTIGUOUS(<PyArrayObject *> value):
         return node.axes == NULL
@@ -210,11 +210,14 @@ cdef bint is_number(PyObject *value, int kind) noexcept:
 cdef bint match_numbers(const SignatureNode *node, PyObject *value, PyObject **inputs) noexcept:
     """Compare a list with a node of numbers of one class, and make the array of them."""
     cdef Py_ssize_t k
-    cdef npy_intp count = node.count
+    cdef npy_intp count
     cdef object container = <object> value
-    if not PyList_CheckExact(container) or PyList_GET_SIZE(container) != node.count:
+    if not PyList_CheckExact(container):
         return False
-    for k in range(node.count):
+    count = PyList_GET_SIZE(container)
+    if count != node.count and (node.count >= 0 or count == 0):  # an empty list has numbers of no class
+        return False
+    for k in range(count):
         if not is_number(PyList_GET_ITEM(container, k), node.type_num):
             return False
     if node.slot < 0:
@@ -223,7 +226,7 @@ cdef bint match_numbers(const SignatureNode *node, PyObject *value, PyObject **i
     if array == NULL:
         PyErr_Clear()
         return False
-    fill_numbers(PyArray_DATA(<PyArrayObject *> array), container, node)
+    fill_numbers(PyArray_DATA(<PyArrayObject *> array), container, count, node.type_num)
     inputs[node.slot] = array
     return True
 
@@ -237,18 +240,18 @@ cdef int type_of_numbers(int kind) noexcept:
     return NPY_CDOUBLE if kind == Node.COMPLEX else NPY_INT64
 
 
-cdef void fill_numbers(void *data, object numbers, const SignatureNode *node) noexcept:
-    """Store Python's numbers, whose class is that of a node, in an array."""
+cdef void fill_numbers(void *data, object numbers, Py_ssize_t count, int kind) noexcept:
+    """Store Python's numbers of one class in an array."""
     cdef Py_ssize_t k
     cdef PyObject *number
     cdef int overflow
-    for k in range(node.count):
+    for k in range(count):
         number = PyList_GET_ITEM(numbers, k)
-        if node.type_num == Node.FLOAT:
+        if kind == Node.FLOAT:
             (<double *> data)[k] = PyFloat_AS_DOUBLE(<object> number)
-        elif node.type_num == Node.BOOL:
+        elif kind == Node.BOOL:
             (<char *> data)[k] = number == Py_True
-        elif node.type_num == Node.COMPLEX:
+        elif kind == Node.COMPLEX:
             (<double *> data)[2 * k] = PyComplex_RealAsDouble(<object> number)
             (<double *> data)[2 * k + 1] = PyComplex_ImagAsDouble(<object> number)
         else:

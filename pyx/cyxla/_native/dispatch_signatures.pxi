@@ -21,12 +21,16 @@ cdef class CallSignature:
     guards : list of tuple, optional
         Values from outside that the program depends on: ``(source, of, owner, key, node, same_as, other_than)`` as in
         `Guard`, where `node` is a number among `nodes`, behind those of the arguments.
+    open_dims : list of tuple, optional
+        Dimensions of inputs of any size up to a bound: ``(slot, dim, bound, same)`` as in `OpenDim`. Nodes have -1 in
+        place of their sizes.
     """
 
     cdef SignatureNode *nodes
     cdef Guard *guards
     cdef npy_intp *dims
-    cdef Py_ssize_t nargs, inputs, n_guards
+    cdef OpenDim *open_dims
+    cdef Py_ssize_t nargs, inputs, n_guards, n_open
     cdef bint is_flat  # True if each argument is an array or a number
     cdef Py_ssize_t borrowed  # number of inputs whose references are the caller's: those of flat arguments
     cdef tuple kwnames
@@ -34,7 +38,8 @@ cdef class CallSignature:
     cdef readonly Compiled compiled
 
     def __init__(
-        self, Compiled compiled, Py_ssize_t nargs, tuple kwnames, list nodes, Py_ssize_t inputs, list guards=None
+        self, Compiled compiled, Py_ssize_t nargs, tuple kwnames, list nodes, Py_ssize_t inputs, list guards=None,
+        list open_dims=None,
     ):
         self.compiled, self.nargs, self.kwnames, self.inputs = compiled, nargs, kwnames, inputs
         self.kept_alive = [nodes, guards]
@@ -42,6 +47,7 @@ cdef class CallSignature:
         self.is_flat = all(row[0] <= Node.COMPLEX for row in of_arguments)
         self.borrowed = len(of_arguments) if self.is_flat else 0
         self.set_guards(guards or [])
+        self.set_open_dims(open_dims or [])
         self.nodes = <SignatureNode *> PyMem_Calloc(len(nodes) + 1, sizeof(SignatureNode))
         arrays = [row[3] for row in nodes if row[0] <= Node.SCALAR]
         self.dims = <npy_intp *> PyMem_Calloc(sum(2 * len(sizes) for _, sizes, _ in arrays) + 1, sizeof(npy_intp))
@@ -71,6 +77,7 @@ cdef class CallSignature:
         PyMem_Free(self.nodes)
         PyMem_Free(self.dims)
         PyMem_Free(self.guards)
+        PyMem_Free(self.open_dims)
 
     cdef int set_guards(self, list guards) except -1:
         self.n_guards = len(guards)
@@ -87,6 +94,17 @@ cdef class CallSignature:
             else:
                 guard.owner = <PyObject *> owner
             guard += 1
+        return 0
+
+    cdef int set_open_dims(self, list open_dims) except -1:
+        cdef Py_ssize_t k
+        self.n_open = len(open_dims)
+        self.open_dims = <OpenDim *> PyMem_Calloc(len(open_dims) + 1, sizeof(OpenDim))
+        if self.open_dims == NULL:
+            raise MemoryError
+        for k, (slot, dim, bound, same) in enumerate(open_dims):
+            self.open_dims[k].slot, self.open_dims[k].dim = slot, dim
+            self.open_dims[k].bound, self.open_dims[k].same = bound, same
         return 0
 
     cdef bint matches(
@@ -122,9 +140,22 @@ cdef class CallSignature:
                 elif not match_node(&at, args[k], inputs):
                     self.release_inputs(inputs)
                     return False
-        if self.n_guards and not self.match_guards(args, inputs):
+        if not self.match_open_dims(inputs) or (self.n_guards and not self.match_guards(args, inputs)):
             self.release_inputs(inputs)
             return False
+        return True
+
+    cdef bint match_open_dims(self, PyObject **inputs) noexcept:
+        """Return True if the sizes of the open dimensions are within their bounds, and equal where they must be."""
+        cdef Py_ssize_t k
+        cdef npy_intp size = 0, before
+        cdef const OpenDim *at
+        for k in range(self.n_open):
+            at = &self.open_dims[k]
+            before = size
+            size = PyArray_DIMS(<PyArrayObject *> inputs[at.slot])[at.dim]
+            if size > at.bound or (at.same and size != before):
+                return False
         return True
 
     def fetch(self, tuple args):

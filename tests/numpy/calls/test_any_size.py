@@ -209,6 +209,86 @@ def test_threads():
     assert compiled.cache_info().misses <= 5  # calls of several threads may compile exactly before any size is
 
 
+SCALE = np.arange(3.0)
+
+
+class Shifted:
+    def __init__(self, by):
+        self.by = by
+
+    def method(self, x):
+        return x + self.by
+
+
+#: Calls of any size: a function, and its arguments for a size.
+OPEN_CALLS = {
+    "array": (lambda x: x + 1, lambda n: ((RNG.normal(size=n),), {})),
+    "keyword": (lambda a, *, x: x + a, lambda n: ((2.0,), {"x": RNG.normal(size=(n, 3))})),
+    "containers": (lambda d: d["a"][0] + d["b"], lambda n: (({"a": (np.ones(n), 4), "b": 3},), {})),
+    "equal sizes": (lambda x, y: x + y, lambda n: ((np.ones(n), np.full(n, 2)), {})),
+    "different sizes": (lambda x, y: (x * 2, y + 1), lambda n: ((np.ones(n), np.full(n * n % 7, 2)), {})),
+    "list of numbers": (lambda tokens: SCALE[np.array(tokens) % 3], lambda n: ((list(range(n)),), {})),
+    "list of floats and an array": (lambda a, x: (np.array(a), x * 2), lambda n: (([0.5] * n, np.ones(n)), {})),
+    "array of known size from outside": (lambda x: x[:, None] * SCALE, lambda n: ((np.ones(n),), {})),
+    "an array in column-major order": (
+        lambda x, y: x.sum(0) + y.sum(),
+        lambda n: ((np.ones((4, 3)).T, np.ones(n)), {}),
+    ),
+    "method": (Shifted(3).method, lambda n: ((np.ones(n),), {})),
+}
+
+
+@pytest.mark.parametrize("name", OPEN_CALLS)
+def test_signatures_of_new_sizes_are_compared_in_c(name):
+    function, make = OPEN_CALLS[name]
+    compiled = cyxla.jit(function)
+    for n in (12, 14, 17, 19):
+        args, keywords = make(n)
+        check(compiled(*args, **keywords), function(*args, **keywords))
+    hits, misses = compiled.hits, compiled.cache_info().misses
+    for n in (13, 23, 11, 40):
+        args, keywords = make(n)
+        check(compiled(*args, **keywords), function(*args, **keywords))
+    assert compiled.hits == hits + 4
+    assert compiled.cache_info().misses == misses
+
+
+def test_sizes_for_which_a_program_fails_are_compiled_exactly():
+    """A dimension of size 1 is broadcast; the exact program has a signature of its own from then on."""
+    compiled = cyxla.jit(lambda x, y: x[:, None] * 2 + y)
+    for n in (5, 9, 7, 6):
+        compiled(np.ones(n), np.ones((n, 3)))
+    for rows, others in ((1, 4), (4, 1), (1, 4), (4, 1), (4, 4)):
+        check(compiled(np.ones(rows), np.ones((others, 3))), np.full((4, 3), 3.0))
+    misses = compiled.cache_info().misses
+    hits = compiled.hits
+    check(compiled(np.ones(1), np.ones((4, 3))), np.full((4, 3), 3.0))
+    assert (compiled.hits, compiled.cache_info().misses) == (hits + 1, misses)
+
+
+def test_an_empty_list_has_numbers_of_no_class():
+    compiled = cyxla.jit(lambda values: np.array(values))
+    for n in (12, 3, 7, 0, 5, 0):
+        values = list(range(n))
+        check(compiled(values), np.array(values))
+
+
+def test_values_from_outside_are_compared_at_new_sizes():
+    state = {"scale": 2}
+    compiled = cyxla.jit(lambda x: x * state["scale"] if state["scale"] > 1 else -x)
+    for scale in (2, 1, 5):
+        state["scale"] = scale
+        for n in (5, 9, 7, 12, 8):
+            check(compiled(np.ones(n)), np.full(n, scale if scale > 1 else -1, float))
+
+
+def test_a_program_with_a_greater_bound_replaces_one():
+    compiled = cyxla.jit(lambda x: x + 1)
+    for n in (5, 9, 7, 10_000, 11, 9_999, 12):
+        check(compiled(np.ones(n)), np.full(n, 2.0))
+    assert len(compiled._any_size.entries) == 1
+
+
 def test_containers_defaults_and_keywords():
     compiled = cyxla.jit(lambda d, scale=2.0, *, y: (d["x"] * scale, d["y"][0].sum() + y))
     for n in (4, 6, 3, 9, 1):

@@ -12,10 +12,10 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cyxla._native.dispatch import CaughtError, Compiled
-from cyxla.errors import InvalidArgumentError, OpError, OutOfRangeError, TraceError, UnimplementedError
+from cyxla._native.dispatch import CallSignature, CaughtError, Compiled, Node
+from cyxla.errors import UnimplementedError
 from cyxla.forking import new_lock
-from cyxla.numpy.calls.entries import Entry, PlainEntry
+from cyxla.numpy.calls.entries import Entry
 from cyxla.numpy.calls.lowering import OpenSizes
 from cyxla.numpy.calls.signatures import Call
 from cyxla.numpy.calls.size_history import OpenDims, Shapes, SizeHistory, group_key, shapes_of
@@ -72,14 +72,24 @@ class AnySizeProgram:
         """Return the bytes of each padded input."""
         return [prod(shape) * leaves[k].dtype.itemsize for k, shape in self.padded_shapes.items()]
 
-    def run(self, leaves: Sequence[Any], numbers: Sequence[np.int64]) -> Any:
-        """Run on arguments of these sizes, followed by the values from outside."""
+    def open_node(self, node: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the node of an argument with -1 in place of its open sizes; see `CallSignature`."""
+        kind, count, slot, key, names = node
+        if kind not in (Node.ARRAY, Node.NUMBERS) or slot not in self.padded_shapes:
+            return node
+        if kind is Node.NUMBERS:
+            return kind, *self.static[slot], slot, key, names
+        dtype, _, axes = key
+        return kind, count, slot, (dtype, self.static[slot], axes), names
+
+    def run(self, leaves: Sequence[Any]) -> Any:
+        """Run on arguments, followed by the values from outside."""
         try:
             buffers = self.free_buffers.pop()
         except IndexError:
             buffers = {k: np.zeros(shape, leaves[k].dtype) for k, shape in self.padded_shapes.items()}
         assert self.entry is not None
-        count = len(self.static)
+        count, numbers = len(self.static), [np.int64(leaves[k].shape[d]) for (k, d), *_ in self.dims.groups]
         passed = [*leaves[:count], *numbers, *leaves[count:]]
         inputs = list(passed)
         for k, buffer in buffers.items():
@@ -95,6 +105,11 @@ class AnySizeProgram:
         return result
 
     @cached_property
+    def compiled(self) -> AnySizeEntry:
+        """Entry of the program in the cache of its function."""
+        return AnySizeEntry(self)
+
+    @cached_property
     def padded_shapes(self) -> dict[int, tuple[int, ...]]:
         """Shape that each input with open dimensions is padded to."""
         shapes = {k: list(self.static[k]) for group in self.dims.groups for k, _ in group}
@@ -104,62 +119,46 @@ class AnySizeProgram:
         return {k: tuple(shape) for k, shape in shapes.items()}
 
 
-class SizedEntry(Compiled):
-    """A program for any size, at the sizes of one signature.
+class SizesError(Exception):
+    """Failure of a program for any size at the sizes of a call: that for exactly these sizes has the result.
+
+    It has the result of a dimension of size 1 that is broadcast, and NumPy's errors.
+    """
+
+
+class AnySizeEntry(Compiled):
+    """A program for any size, in the cache of a function.
 
     Parameters
     ----------
     program : AnySizeProgram
         Program.
-    sizes : tuple of int
-        Size of each of its groups.
-    exact : callable
-        Function from this entry to that of the program for exactly these sizes, and the values from outside for it. It
-        runs where this one fails: it has the result of a dimension of size 1 that is broadcast, and NumPy's errors.
     """
 
-    def __init__(
-        self,
-        program: AnySizeProgram,
-        sizes: tuple[int, ...],
-        exact: Callable[[SizedEntry], tuple[Entry | PlainEntry, list[Any]]],
-    ) -> None:
-        assert program.entry is not None
-        count = len(program.static)
-        writes = tuple([k if k < count else k - len(sizes) for k in program.entry.writes])
+    def __init__(self, program: AnySizeProgram) -> None:
+        entry, count, sizes = program.entry, len(program.static), len(program.bounds)
+        assert entry is not None
+        writes = tuple([k if k < count else k - sizes for k in entry.writes])
         super().__init__(None, (0,), False, b"", writes=writes)
-        self.any_size, self.exact = program, exact
-        self.guards = program.entry.guards
-        self.numbers = tuple(map(np.int64, sizes))
+        self.any_size, self.guards = program, entry.guards
 
     def run_slowly(self, arguments: Sequence[Any], out: Any, passed: Sequence[Any]) -> Any:
-        """Run on arguments of these sizes."""
+        """Run on arguments of any sizes, which the signature has compared with the bounds."""
         try:
-            return self.any_size.run(passed, self.numbers)
-        except Exception:
-            entry, outside = self._exact_entry()
-        return entry([*passed[: len(self.any_size.static)], *outside], out)
+            return self.any_size.run(passed)
+        except Exception as error:
+            raise CaughtError(SizesError()) from error
 
-    def _exact_entry(self) -> tuple[Entry, list[Any]]:
-        """Return the entry for exactly these sizes, and the values from outside for it.
-
-        Raises
-        ------
-        CaughtError
-            There is no program; the function itself must run.
-        """
-        try:
-            entry, outside = self.exact(self)
-        except (TraceError, UnimplementedError) as error:
-            raise CaughtError(error) from None
-        except Exception as error:  # of a trace, which may differ from that of a run
-            is_of_numpy = not isinstance(error, OpError) or isinstance(error, (InvalidArgumentError, OutOfRangeError))
-            if not is_of_numpy or not getattr(error, "may_fall_back", True):
-                raise
-            raise CaughtError(error) from None
-        if isinstance(entry, PlainEntry):
-            raise CaughtError(entry.reason)
-        return entry, outside
+    def signature(self, nargs: int, kwnames: tuple[str, ...], nodes: list[Any], inputs: int) -> CallSignature:
+        """Return the signature of calls with these nodes, whatever their sizes."""
+        program = self.any_size
+        open_dims = [
+            (k, d, bound, at > 0)
+            for group, bound in zip(program.dims.groups, program.bounds, strict=True)
+            for at, (k, d) in enumerate(group)
+        ]
+        nodes = [program.open_node(node) for node in nodes]
+        return self.guards.signature(self, nargs, kwnames, nodes, inputs, open_dims)
 
 
 class AnySizePrograms:
@@ -193,8 +192,8 @@ class AnySizePrograms:
         """Reason why calls with many sizes are compiled for each; empty if there is none."""
         return next(reversed(self.refusals.values()), "")
 
-    def find(self, call: Call, compile_: Compile) -> tuple[AnySizeProgram, tuple[int, ...]] | None:
-        """Return the program for a call that no exact program serves, and its sizes; None to compile exactly.
+    def find(self, call: Call, compile_: Compile, forget: Callable[[AnySizeEntry], None]) -> AnySizeEntry | None:
+        """Return the entry for a call that no exact program serves; None to compile exactly.
 
         Parameters
         ----------
@@ -203,6 +202,8 @@ class AnySizePrograms:
         compile_ : callable
             Function from a call and its open dimensions to the compiled entry; None if arrays of the program would be
             too large.
+        forget : callable
+            Function that is called with the entry of a program that a new one replaces.
 
         Raises
         ------
@@ -215,9 +216,8 @@ class AnySizePrograms:
         with self._lock:
             programs = self._programs.setdefault(key, [])
             for program in programs:
-                sizes = program.sizes(shapes)
-                if sizes is not None and program.serves(call):
-                    return program, sizes
+                if program.sizes(shapes) is not None and program.serves(call):
+                    return program.compiled
             dims = None if key in self.refusals else self._history.add(key, shapes, call.growing)
             sizes = None if dims is None else dims.sizes(shapes)
             if dims is None or sizes is None:
@@ -228,7 +228,9 @@ class AnySizePrograms:
             replaced = [p for p in programs if (p.dims, p.static) == (dims, new_program.static) and p.serves(call)]
             programs[:] = [p for p in programs if p not in replaced]
             programs.append(new_program)
-            return new_program, sizes
+            for program in replaced:
+                forget(program.compiled)
+            return new_program.compiled
 
     def _new_program(
         self, call: Call, key: Any, dims: OpenDims, shapes: Shapes, sizes: tuple[int, ...], compile_: Compile

@@ -39,7 +39,7 @@ from cyxla.forking import new_lock
 from cyxla.numpy import functions as _functions
 from cyxla.numpy.array_methods import methods as _methods
 from cyxla.numpy.array_methods import protocols as _protocols
-from cyxla.numpy.calls.any_size import MODES, MOST_BYTES, AnySizePrograms, SizedEntry
+from cyxla.numpy.calls.any_size import MODES, MOST_BYTES, AnySizeEntry, AnySizePrograms, SizesError
 from cyxla.numpy.calls.argument_adapters import require_unchanging_defaults
 from cyxla.numpy.calls.argument_binding import OUT, Argument, Binding, StaticNames, binding_of
 from cyxla.numpy.calls.argument_changes import shares_containers, shares_objects
@@ -90,7 +90,7 @@ if TYPE_CHECKING:
 __all__ = ["CacheInfo", "Jitted", "jit"]
 _ = _functions, _methods, _protocols, _platforms, _handlers  # imported to register functions, operators and platforms
 TRIES = 2  # signatures that are traced in vain, before NumPy runs a function on machines that cannot compile it
-AnyEntry: TypeAlias = "Entry | PlainEntry | SizedEntry"
+AnyEntry: TypeAlias = "Entry | PlainEntry | AnySizeEntry"
 P = ParamSpec("P")
 Q = ParamSpec("Q")  # parameters of a method without `self`
 R = TypeVar("R", covariant=True)
@@ -230,10 +230,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         """Call the program of a call, or the function itself in its place."""
         binding = call.binding
         if call.fast_path:
-            of_classes = isinstance(entry, Entry) and entry.lowered.is_of_classes
-            nodes = call.passed_nodes(with_lists=not entry.plain, of_classes=of_classes)
-            inputs = len(call.leaves)
-            self.add_signature(hash, entry.guards.signature(entry, len(args) - len(kwnames), kwnames, nodes, inputs))
+            self._add_signature(call, entry, len(args) - len(kwnames), kwnames, hash)
         if entry.plain:
             return self.call_plainly(entry, args, kwnames)
         outside = entry.guards.fetch(args)
@@ -250,6 +247,16 @@ class Jitted(Dispatcher, Generic[P, R]):
             for take_back in undo:
                 take_back()
             return self.call_after_failure(failure.error, args, kwnames)
+
+    def _add_signature(self, call: Call, entry: AnyEntry, nargs: int, kwnames: tuple[str, ...], hash: int) -> None:
+        """Let C make the calls that are like this one."""
+        inputs = len(call.leaves)
+        if isinstance(entry, AnySizeEntry):
+            self.add_open_signature(entry.signature(nargs, kwnames, call.passed_nodes(), inputs))
+            return
+        of_classes = isinstance(entry, Entry) and entry.lowered.is_of_classes
+        nodes = call.passed_nodes(with_lists=not entry.plain, of_classes=of_classes)
+        self.add_signature(hash, entry.guards.signature(entry, nargs, kwnames, nodes, inputs))
 
     def run_with_passed(
         self, entry: Any, inputs: list[Any], out: Any, args: tuple[Any, ...], kwnames: tuple[str, ...]
@@ -302,7 +309,12 @@ class Jitted(Dispatcher, Generic[P, R]):
         return self._same_arrays.bind(self, args, kwnames)
 
     def call_after_failure(self, error: Exception, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
-        """Call the function itself after a failed run, whose error it may catch, or may not raise."""
+        """Call the function itself after a failed run, whose error it may catch, or may not raise.
+
+        After the failure of a program for any size, call that for exactly these sizes.
+        """
+        if isinstance(error, SizesError):
+            return self._call_exactly(args, kwnames)
         if self._fallback == "error":
             self._refuse_write_to_static(error)
             raise error
@@ -421,21 +433,27 @@ class Jitted(Dispatcher, Generic[P, R]):
         """Return a new program of a call, or a present one for any size."""
         if self._is_uncompiled():
             return self._exact_entry(call)
-        found = self._any_size.find(call, self._compile_any_size) if call.binding.out is None else None
-        if found is None:
-            return self._exact_entry(call)
-        return SizedEntry(*found, partial(self._replace, call.without_arrays()))
+        has_out = call.binding.out is not None
+        found = None if has_out else self._any_size.find(call, self._compile_any_size, self.forget)
+        return self._exact_entry(call) if found is None else found
 
     def _reason_to_stop(self, call: Call) -> OpError | None:
         """Return the reason to compile the function for no further signature; None if there is none."""
         return self._vain.reason() or self._specialisations.add(call, self.programs.seconds)
 
-    def _replace(self, call: Call, sized: SizedEntry) -> tuple[Entry | PlainEntry, list[Any]]:
-        """Return the exact program of a call for which one for any size fails, and use it from now on."""
-        self.forget(sized)
-        call = call.with_objects()
-        entry = self._exact_entry(call)
-        return entry, entry.guards.fetch(call.passed) or []
+    def _call_exactly(self, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
+        """Call the program for exactly the sizes of a call, which later calls use as well."""
+        call = self._forms.read(self._binding(len(args) - len(kwnames), kwnames), args)
+        try:
+            entry = self._exact_entry(call)
+        except (TraceError, UnimplementedError) as error:
+            return self.call_after_failure(error, args, kwnames)
+        except Exception as error:  # of a trace, which may differ from that of a run
+            is_of_numpy = not isinstance(error, OpError) or isinstance(error, (InvalidArgumentError, OutOfRangeError))
+            if not is_of_numpy or not getattr(error, "may_fall_back", True):
+                raise
+            return self.call_after_failure(error, args, kwnames)
+        return self._call_entry(call, entry, args, kwnames, self.hash_of_call(args, kwnames))
 
     def _exact_entry(self, call: Call) -> Entry | PlainEntry:
         entry = self.programs.find_or_make(call, partial(self._new_entry, call), self)

@@ -157,11 +157,6 @@ class Call:
         leaves = [None if isinstance(v, np.ndarray) or k in adapted else v for k, v in enumerate(self.leaves)]
         return replace(self, leaves=leaves, passed=tuple(map(_without_object, self.passed)))
 
-    def with_objects(self) -> Call:
-        """Return a call of `without_arrays` with the objects of methods."""
-        passed = [Receiver(v()) if isinstance(v, _WeakReceiver) else v for v in self.passed]
-        return replace(self, passed=tuple(passed))
-
     def names_of(self, needed: NeededValue) -> frozenset[str]:
         """Return the names of the inputs that determine a value needed by Python, if all of them may be static."""
         names = [name for name, spec_ in zip(self.names, self.specs, strict=True) if isinstance(spec_, Spec)]

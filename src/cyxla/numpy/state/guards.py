@@ -83,12 +83,13 @@ class Guards:
         return self._signature.fetch(passed) if self.rows else []
 
     def signature(
-        self, compiled: Compiled, nargs: int, kwnames: tuple[str, ...], nodes: list[Any], inputs: int
-    ) -> CallSignature:
-        """Return the signature of a call with these nodes and inputs and with the guards."""
+        self, compiled: Compiled, nargs: int, kwnames: tuple[str, ...], nodes: list[Any], inputs: int,
+        open_dims: list[tuple[int, int, int, bool]] | None = None,
+    ) -> CallSignature:  # fmt: skip
+        """Return the signature of a call with these nodes, inputs and open dimensions, and with the guards."""
         shifted = [(k, n, slot + inputs, key, names) for k, n, slot, key, names in self.nodes]
         rows = self._rows_after(len(nodes))
-        return CallSignature(compiled, nargs, kwnames, [*nodes, *shifted], inputs + self.inputs, rows)
+        return CallSignature(compiled, nargs, kwnames, [*nodes, *shifted], inputs + self.inputs, rows, open_dims)
 
     def _rows_after(self, nodes: int) -> list[tuple[Any, ...]]:
         return [tuple(row._replace(node=row.node + nodes)) for row in self.rows]

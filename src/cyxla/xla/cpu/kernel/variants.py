@@ -50,6 +50,11 @@ def select(group: Group, make: Callable[[Choice], Step], axes: Callable[[], Axes
     return make(RULES) if observer is None else observer(group, make(RULES), make, axes)
 
 
+def is_observed() -> bool:
+    """Return whether an observer decides on the kernels that are emitted."""
+    return _observer.get() is not None
+
+
 @contextmanager
 def observed(observer: Observer) -> Iterator[None]:
     """Let an observer decide on all kernels with variants that are emitted meanwhile."""

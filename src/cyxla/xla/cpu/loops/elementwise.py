@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import replace
 from math import prod
@@ -205,11 +206,13 @@ def _same_index(box: Box, write: int, read: int) -> bool:
 
 
 def describe(group: Group) -> str:
-    """Return a description by opcodes and shapes, for people; it has no names of the program."""
-    opcodes: dict[str, int] = {}
-    for i in group.instructions:
-        opcodes[i.opcode] = opcodes.get(i.opcode, 0) + 1
-    names = ", ".join(f"{o} x{n}" if n > 1 else o for o, n in list(opcodes.items())[:12])
+    """Return a description by opcodes and shapes, for people; it has no names of the program.
+
+    The most frequent opcodes come first, whatever the order of the instructions, which the C need not depend on.
+    """
+    opcodes = Counter(i.opcode for i in group.instructions)
+    most_frequent = sorted(opcodes.items(), key=lambda item: (-item[1], item[0]))[:12]
+    names = ", ".join(f"{o} x{n}" if n > 1 else o for o, n in most_frequent)
     return f"{names} -> {', '.join(str(o.shape.static) for o in group.outputs[:4])}"
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cyxla.xla.cpu.emitters import emit
 from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import Step
 from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, leaves, own_leaves, resolve
 from cyxla.xla.cpu.loops.blocked_while import emit_blocked_while
 from cyxla.xla.cpu.loops.local_while import emit_local_while, indexes_small_arrays
 from cyxla.xla.cpu.nests.emit import emit_nest
+from cyxla.xla.cpu.plan.equal_groups import GroupEmitter
 from cyxla.xla.cpu.plan.fusion import article, fuse
 from cyxla.xla.cpu.plan.horizontal_fusion import fuse_small_kernels
 from cyxla.xla.cpu.plan.live_groups import cut_groups
@@ -56,6 +56,7 @@ def plan(computation: Computation, live_results: Sequence[LiveResult] = (), rang
     if is_nested:
         forced |= updates_from_elsewhere(computation)
     groups = fuse(computation, materialised=forced, sizes=sizes, repeated=is_nested)
+    emitter = GroupEmitter()
     for group in groups if live is None else cut_groups(computation, groups, live):
         first, position = group.instructions[0], len(nodes)
         reasons += group.reasons
@@ -66,7 +67,7 @@ def plan(computation: Computation, live_results: Sequence[LiveResult] = (), rang
         elif first.opcode == "conditional":
             nodes.append(_conditional(first, ranges, () if live is None else live.branches.get(first, ())))
         else:
-            nodes.extend(KernelNode(step) for step in emit(group))
+            nodes.extend(KernelNode(step) for step in emitter.emit(group))
         if any(ins.has_side_effect for ins in group.outputs):
             effects += range(position, len(nodes))
     parameters = [leaf for p in computation.parameters for leaf in own_leaves(p)]

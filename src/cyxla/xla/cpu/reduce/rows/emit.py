@@ -25,7 +25,7 @@ from cyxla.xla.cpu.loops.index_map import Affine, Atom, Index, Runtime, atoms_of
 from cyxla.xla.cpu.loops.iteration_boxes import Region, Store, lower_box, split_region
 from cyxla.xla.cpu.loops.live_loops import collapsed_trips, size_text
 from cyxla.xla.cpu.loops.loop_ir import Body, Reads
-from cyxla.xla.cpu.loops.loop_kernel import KernelFrame, Part, assemble, live_units
+from cyxla.xla.cpu.loops.loop_kernel import MAX_UNBLOCKED_TRIP, KernelFrame, Part, assemble, live_units
 from cyxla.xla.cpu.loops.loop_text import Fold, LoopListing
 from cyxla.xla.cpu.loops.nodes import Apply, Guard, Load, Map, Node, flops
 from cyxla.xla.cpu.reduce.accumulators import Accumulator, accumulator
@@ -181,6 +181,7 @@ def _lower_region(
         row.append(body.space.index((rows[0],), index.coordinates[:1]))
         lowered = _Lowered(rows, body, [], [], [])
         results.append(lowered)
+        body.sizes = _sizes(group, index.at(reductions[0].operands[0].shape.dims), rows[1])
         for r in reductions:
             element = body.value(r.operands[0], index.at(r.operands[0].shape.dims))
             lowered.sums.append(RowReduction(element, body.value(r.operands[1], body.space.scalar), _accumulator(r), r))
@@ -195,6 +196,16 @@ def _lower_region(
 
     lower_box(region, rows, group.numbers, reads, stores_at, externals)
     return results[0]
+
+
+def _sizes(group: Group, element: Index, length: int) -> dict[Affine, Value]:
+    """Return the sizes that indices of an element are below wherever it matters; see `Body`.
+
+    Loops along long rows run over whole blocks, beyond the last element that matters.
+    """
+    along_row = group.stops if length <= MAX_UNBLOCKED_TRIP else {}
+    only = {d: sizes[0] for d, sizes in {**group.live, **along_row}.items() if len(sizes) == 1}
+    return {element.coordinates[d]: size for d, size in only.items() if element.dims[d] > 1}
 
 
 def _accumulator(ins: Instruction) -> Accumulator:

@@ -100,3 +100,52 @@ def test_indices_are_clamped_to_the_size():
 def test_sizes_without_a_bound_raise(size):
     with pytest.raises((cyxla.errors.TraceError, cyxla.errors.UnimplementedError), match="mend:"):
         cyxla.jit(lambda x: size(x.sum()), platform="interpreter")(np.arange(300))
+
+
+def extremes(x, n):
+    y = x[:n]
+    return y.max() + (y * 2).min(), np.argmax(y), np.exp(y - y.max())
+
+
+def extremes_in_a_try_block(x, n):
+    y = x[:n]
+    try:
+        return y.min() + y.max()
+    except ValueError:
+        return x[0]
+
+
+def extremes_in_loops(x, n):
+    """Conditions of one size in bodies of their own, and in the function around them."""
+    total = 0.0
+    for k in range(3):
+        y = x[:n] * k
+        total += y.max() - y.min()
+    return total + x[:n].max() + x[:n].min()
+
+
+@pytest.mark.parametrize("function", [extremes, extremes_in_a_try_block, extremes_in_loops])
+@pytest.mark.parametrize("n", [0, 3, 5])
+def test_conditions_of_failure_that_repeat(function, n, backend):
+    x, compiled = np.array([1.0, -2, 0, 3, 2]), cyxla.jit(function, platform=backend, fallback="numpy")
+    failure = None
+    try:
+        want = function(x, n)
+    except ValueError as error:
+        failure = error
+    if failure is not None:
+        with pytest.raises(ValueError, match=str(failure)) as caught:
+            compiled(x, n)
+        assert f"test_sized_dtypes.py:{failure.__traceback__.tb_next.tb_lineno}" in str(caught.value)
+    else:
+        got = compiled(x, n)
+        for g, w in zip(*(v if isinstance(v, tuple) else [v] for v in (got, want)), strict=True):
+            np.testing.assert_allclose(g, w)
+
+
+def test_masks_and_conditions_are_made_once():
+    entry = cyxla.jit(extremes).trace(np.ones(5), 3).module.entry
+    opcodes = [ins.opcode for ins in entry.post_order()]
+    assert opcodes.count("iota") == 2  # of the mask, and of the index of the maximum
+    selected = [str(ins.shape) for ins in entry.post_order() if ins.opcode == "select"]
+    assert selected.count("s64[]") == 2  # the end of the slice, and the code of a failure

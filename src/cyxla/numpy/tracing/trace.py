@@ -332,6 +332,8 @@ class Trace:
         Bounds of integers, least and greatest, that do not follow from their instructions.
     mask_counts : list of (Instruction, XlaOp)
         Masks that have selected elements, and the number that each selects.
+    masks : dict
+        Masks of the elements whose index along a dimension is below a size, by sizes, dimension and that size.
     writes : WriteLog, optional
         Arrays of enclosing traces that are written here; None if such a write is an error.
     refused_write : (str, str)
@@ -345,8 +347,10 @@ class Trace:
         self.captures: list[tuple[XlaOp, XlaOp]] = []
         self.rules: dict[Instruction, Rule] = {}
         self.failures: list[tuple[XlaOp, XlaOp]] = []
+        self._failing: dict[Any, XlaOp] = {}  # codes among the failures, by their conditions
         self.ranges: dict[Instruction, tuple[int, int]] = {}
         self.mask_counts: list[tuple[Instruction, XlaOp]] = []
+        self.masks: dict[Any, XlaOp] = {}
         self.parameter_count = 0
         self.is_loop = False  # if it is the body of a loop that is being recorded
         self.writes: WriteLog | None = None
@@ -438,9 +442,15 @@ class Trace:
         """
         self.program.checks.append(Check(make_error, user_line()))
         self.program.catches = self.program.catches or hooks.is_in_try_block()
+        condition = _expression(failed)
+        earlier = self._failing.get(condition)
+        if earlier is not None and any(code is earlier for code, _ in self.failures):
+            return  # a run in which it holds fails there
         code = self.constant(len(self.program.checks), np.dtype(np.int64))
         zero = self.constant(0, np.dtype(np.int64))
-        self.failures.append((xla.select(failed, code, zero), number))
+        code = xla.select(failed, code, zero)
+        self.failures.append((code, number))
+        self._failing[condition] = code
 
     def leave_if(self, failed: XlaOp, make_error: Callable[[int], Exception], *, warns: bool = False) -> None:
         """Make the plain function run in place of runs in which `failed` holds, which a program cannot represent.
@@ -485,6 +495,14 @@ class Trace:
     def module(self, root: XlaOp) -> HloModule:
         """Finish the program and return its module."""
         return self.builder.module(root)
+
+
+def _expression(op: XlaOp) -> Any:
+    """Return a key that is equal for values of the same opcode and attributes on the same operands."""
+    instruction = op.instruction
+    if instruction is None or instruction.called or not instruction.operands:
+        return op
+    return instruction.opcode, instruction.operands, tuple(instruction.attrs.items())
 
 
 def _is_uniform(array: np.ndarray[Any, Any], first: np.ndarray[Any, Any]) -> bool:

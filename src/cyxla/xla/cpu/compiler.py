@@ -5,6 +5,7 @@ The modules that look up a program in the disk cache are imported with this one;
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -27,11 +28,13 @@ if TYPE_CHECKING:
     from cyxla.xla.cpu.memory.buffers import Buffers
     from cyxla.xla.cpu.native.build import Build
     from cyxla.xla.cpu.plan.nodes import Plan
+    from cyxla.xla.cpu.prebuilt.program import PrebuiltExecutable
     from cyxla.xla.hlo import HloModule, Instruction
 
 
 # Limits of programs that prebuilt functions run while they are compiled: ns of a call, and instructions.
 MAX_PREBUILT_NS, MAX_PREBUILT_INSTRUCTIONS = machine.UNINTERRUPTED_NS, 1000
+UNIT_INSTRUCTIONS = 30  # instructions whose C almost always fills a unit
 SHORT_PROGRAM = 4_000  # characters up to which a program is read before the C compiler is started
 # Opcodes that prebuilt functions usually compute: a program without others most likely needs no C compiler.
 PREBUILT_OPCODES = frozenset({"dot", "convolution", "fft", "sort", "topk"})
@@ -53,6 +56,10 @@ class CpuCompiler(Compiler):
 
         Without a C compiler, the executable evaluates the module, unless all its kernels are prebuilt.
         """
+        return self._compile_keyed(module, options, module.fingerprint)
+
+    def _compile_keyed(self, module: HloModule, options: CompileOptions, fingerprint: Callable[[], str]) -> Executable:
+        """Compile a verified module whose fingerprint may be known."""
         if options.disabled_passes:
             _check_names(options)
         options = _resolve_donated(options, module)
@@ -60,7 +67,7 @@ class CpuCompiler(Compiler):
         if tools is None:
             return _uncompiled(module, options)
         with _begin(tools) as build:
-            return self._compile(module, options, _target(build, options, module.fingerprint))
+            return self._compile(module, options, _target(build, options, fingerprint))
 
     def compile_tiered(
         self, module: HloModule, options: CompileOptions
@@ -74,19 +81,17 @@ class CpuCompiler(Compiler):
             return _uncompiled(module, _resolve_donated(options, module), warn=False), None
         if tier == "native" or long or config.get("DUMP"):
             return self.compile(module, options), None
-        cache = store.open_cache() if options.cache else None
-        if cache is not None and compiler_search.is_known() and tier != "kernels":
+        fingerprint = functools.cache(module.fingerprint)
+        disk = store.open_cache() if options.cache else None
+        if disk is not None and compiler_search.is_known() and tier != "kernels":
             tools = compiler_search.find()
-            key = tools.module_key(module.fingerprint(), _key(options)) if tools is not None else ""
-            executable = _cached(module, options, cache, key)
+            key = tools.module_key(fingerprint(), _key(options)) if tools is not None else ""
+            executable = _cached(module, options, disk, key)
             if executable is not None:
                 return executable, None
-        from cyxla.xla.cpu.prebuilt.program import NotCoveredError, prebuilt_program
-
-        try:
-            prebuilt = prebuilt_program(module, options, MAX_PREBUILT_NS)
-        except NotCoveredError:
-            return self.compile(module, options), None
+        prebuilt = _prebuilt(module, options)
+        if prebuilt is None:
+            return self._compile_keyed(module, options, fingerprint), None
         return prebuilt, None if tier == "kernels" else partial(self.compile, module, options)
 
     def compile_source(
@@ -173,8 +178,13 @@ class CpuCompiler(Compiler):
         if not _needs_no_compiler(module):
             target.build.prepare()
         from cyxla.xla.cpu.lowering import run_passes
+        from cyxla.xla.cpu.native.split_units import max_compilers
 
-        return self._finish(module, run_passes(module, options, dump), options, dump, target)
+        optimized = run_passes(module, options, dump)
+        units = min(len(optimized.entry.instructions) // UNIT_INSTRUCTIONS, max_compilers())
+        if units > 1:
+            target.build.prepare(units)
+        return self._finish(module, optimized, options, dump, target)
 
     def _finish(
         self, module: HloModule, optimized: HloModule, options: CompileOptions, dump: Dump, target: _Target
@@ -223,6 +233,20 @@ class CpuCompiler(Compiler):
 
         with chosen(choices), _begin(tools) as build:
             return self._finish(module, module, CompileOptions(), Dump(), _Target(build))
+
+
+def _prebuilt(module: HloModule, options: CompileOptions) -> PrebuiltExecutable | None:
+    """Return the executable of prebuilt functions; None if they do not cover a program."""
+    from cyxla.xla.cpu.prebuilt.coverage import COVERED, NotCoveredError
+
+    if not all(ins.opcode in COVERED for ins in module.entry.post_order()):
+        return None
+    from cyxla.xla.cpu.prebuilt.program import prebuilt_program  # modules that most large programs need not
+
+    try:
+        return prebuilt_program(module, options, MAX_PREBUILT_NS)
+    except NotCoveredError:
+        return None
 
 
 def _calls_c(manifest: Manifest) -> bool:

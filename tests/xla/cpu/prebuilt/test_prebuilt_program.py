@@ -15,6 +15,7 @@ from cyxla._native import kernels as library
 from cyxla.types import ElementType as E
 from cyxla.types import Shape
 from cyxla.xla.cpu.kernel import prebuilt_numbers
+from cyxla.xla.cpu.prebuilt import coverage
 from cyxla.xla.cpu.prebuilt import elementwise as prebuilt_elementwise
 from cyxla.xla.cpu.prebuilt import program as prebuilt_program
 from cyxla.xla.cpu.prebuilt import reductions as prebuilt_reductions
@@ -786,3 +787,7 @@ def test_functions_of_numpy(subject):
     assert len(covered) >= LEAST[subject]
     for module in covered:
         assert_same_bits(module, (0.0, 0.4))
+
+
+def test_opcodes_that_are_covered_at_most():
+    assert {*prebuilt_program._STEPS, "tuple"} == coverage.COVERED

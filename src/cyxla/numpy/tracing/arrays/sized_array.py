@@ -298,11 +298,17 @@ def raise_unsupported_function(function: Callable[..., Any]) -> NoReturn:
 
 def is_within(op: XlaOp, counts: Mapping[int, XlaOp]) -> XlaOp:
     """Return the mask of the elements of an array that lie inside the sizes of some dimensions."""
-    masks = []
-    for axis, count in counts.items():
+    return reduce(xla.and_, [_is_below(op, axis, count) for axis, count in counts.items()])
+
+
+def _is_below(op: XlaOp, axis: int, count: XlaOp) -> XlaOp:
+    """Return the mask of the elements of an array whose index is below a size; the same for all arrays of its sizes."""
+    masks, key = _trace.require_current().masks, (op.shape.dims, axis, count.instruction)
+    mask = masks.get(key)
+    if mask is None:
         indices = values.iota_along(op.builder, ElementType.S64, op.shape.dims, axis)
-        masks.append(xla.lt(indices, xla.broadcast(count, op.shape.dims)))
-    return reduce(xla.and_, masks)
+        mask = masks[key] = xla.lt(indices, xla.broadcast(count, op.shape.dims))
+    return mask
 
 
 def valid(array: SizedArray, axes: Iterable[int] | None = None) -> TracedArray:

@@ -16,6 +16,11 @@ _EXACT_REAL: Final = _EXACT | {
     "round-nearest-afz", "round-nearest-even",
 }  # fmt: skip
 _TYPES: Final = frozenset(TYPES)
+#: Opcodes that prebuilt functions compute in some cases, and those that compute nothing.
+COVERED: Final = OPCODES | {
+    "parameter", "constant", "tuple", "reshape", "bitcast", "copy", "broadcast", "slice", "transpose", "reverse",
+    "iota", "concatenate", "pad", "reduce", "reduce-window", "dot",
+}  # fmt: skip
 
 
 class NotCoveredError(Exception):

@@ -22,7 +22,7 @@ cdef class Dispatcher:
     cdef vectorcallfunc vectorcall
     cdef CallSignature last
     cdef dict signatures  # list of CallSignature by hash
-    cdef list open_signatures  # those with open dimensions, which no hash finds; the newest first
+    cdef list open_signatures  # those with open dimensions, which no hash finds, in the order of their programs
     cdef Py_ssize_t count, max_inputs
     cdef bytes static_positions
     cdef bint static_rest
@@ -49,7 +49,7 @@ cdef class Dispatcher:
     def add_open_signature(self, CallSignature signature):
         """Add a signature with open dimensions, for calls that match no other; the oldest is dropped."""
         self.max_inputs = max(self.max_inputs, signature.inputs)
-        self.open_signatures = [signature, *self.open_signatures[:MAX_OPEN_SIGNATURES - 1]]
+        self.open_signatures = [*self.open_signatures[1 - MAX_OPEN_SIGNATURES:], signature]
 
     def hash_of_call(self, tuple args, tuple kwnames):
         """Return the hash of a call, under which its signature is added."""

@@ -480,3 +480,12 @@ def test_lines_of_a_run_that_fails_are_printed_once(capsys):
     for points in ([[1, 1], [2, -1], [3, 4]], [1, 2], [4, 5, 6]):
         found, ours = compiled(points), capsys.readouterr().out
         assert (found, ours) == (print_points(points), capsys.readouterr().out)
+
+
+def test_the_program_with_fewer_open_dimensions_is_kept():
+    compiled = cyxla.jit(lambda x: x * 2)
+    for shape in ((5, 6), (9, 6), (7, 6), (7, 3), (7, 4)):
+        compiled(np.ones(shape))
+    assert [e.executable.inputs[0].dims for e in compiled._any_size.entries][0][1] == 6
+    for shape in ((12, 6), (11, 6), (3, 8), (2, 9)):
+        check(compiled(np.ones(shape)), np.full(shape, 2.0))

@@ -36,6 +36,7 @@ from cyxla.errors import (
     UnimplementedError,
 )
 from cyxla.forking import new_lock
+from cyxla.gc_pause import fewer_collections
 from cyxla.numpy import functions as _functions
 from cyxla.numpy.array_methods import methods as _methods
 from cyxla.numpy.array_methods import protocols as _protocols
@@ -426,7 +427,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         if reason is not None:
             self._has_stopped = True
             raise UnsupportedArgument(reason)
-        with self._vain.timing():
+        with self._vain.timing(), fewer_collections():
             return self._made_entry(call)
 
     def _made_entry(self, call: Call) -> AnyEntry:

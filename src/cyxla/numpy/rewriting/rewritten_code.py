@@ -12,6 +12,7 @@ from cyxla.numpy.rewriting.syntax.names import Names
 from cyxla.numpy.rewriting.syntax.scopes import NameOrigins
 from cyxla.numpy.rewriting.syntax.source import WITHOUT_SOURCE, definition_of, innermost, scope_of
 from cyxla.numpy.rewriting.syntax.transform import Transformer
+from cyxla.numpy.rewriting.syntax.tree import walk
 from cyxla.numpy.state.snapshot import names_of
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.user_program.user_frames import HOOKS
@@ -98,7 +99,7 @@ def _own_names(node: ast.AST) -> Names:
     """Return all names that a function, or one defined in it, binds and does not declare global."""
     found: set[str] = set()
     declared: set[str] = set()
-    for n in ast.walk(node):
+    for n in walk(node):
         if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load):
             found.add(n.id)
         elif isinstance(n, ast.arg):

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import TypeVar
 
+from cyxla.numpy.rewriting.syntax.tree import children
 from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 
 S = TypeVar("S", bound=ast.stmt)
@@ -89,5 +90,5 @@ def located_expr(node: ast.AST, at: ast.AST) -> ast.AST:
             if hasattr(n, "lineno"):
                 continue  # of the user's program
             ast.copy_location(n, at)
-        pending.extend(ast.iter_child_nodes(n))
+        pending.extend(children(n))
     return node

@@ -12,6 +12,7 @@ from cyxla.numpy.rewriting.python_functions.classes import SUBSTITUTES_IN_SCOPE
 from cyxla.numpy.rewriting.syntax import build
 from cyxla.numpy.rewriting.syntax.names import Names, parameter_names, root_of
 from cyxla.numpy.rewriting.syntax.scopes import NameOrigins, Origin, is_called, is_user_function
+from cyxla.numpy.rewriting.syntax.tree import walk
 from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 
 GENERATORS = (ast.Yield, ast.YieldFrom, ast.Await)
@@ -386,7 +387,7 @@ def _is_simple(node: ast.ListComp | ast.GeneratorExp) -> bool:
         (may_filter or not g.ifs) and not g.is_async and all(isinstance(n, ast.Name) for n in _target_names(g.target))
         for g in node.generators
     )
-    parts = list(ast.walk(node))
+    parts = list(walk(node))
     if not has_names or any(isinstance(n, (*GENERATORS, ast.NamedExpr)) or _is_super(n) for n in parts):
         return False
     targets = {n.id for g in node.generators for n in _target_names(g.target)}
@@ -400,7 +401,7 @@ def _is_called_later(node: ast.AST, names: set[str]) -> bool:
         return False
     own = parameter_names(node.args) if isinstance(node, ast.Lambda) else frozenset()
     body = node.body if isinstance(node, ast.Lambda) else node
-    read = {n.id for n in ast.walk(body) if isinstance(n, ast.Name)}
+    read = {n.id for n in walk(body) if isinstance(n, ast.Name)}
     return bool(read & names - own)
 
 
@@ -414,7 +415,7 @@ def _is_super(node: ast.AST) -> bool:
 
 def binds(node: ast.AST) -> bool:
     """Return True if an expression binds a name, which a function around it would keep for itself."""
-    return any(isinstance(n, ast.NamedExpr) for n in ast.walk(node))
+    return any(isinstance(n, ast.NamedExpr) for n in walk(node))
 
 
 def _compared(node: ast.Compare) -> list[ast.expr]:

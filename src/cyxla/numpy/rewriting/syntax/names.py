@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
+from cyxla.numpy.rewriting.syntax.tree import children, walk
+
 Names = frozenset[str]
 NONE: Names = frozenset()
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -15,7 +17,7 @@ def read_names(node: ast.AST | None) -> Names:
     """Return the names that an expression or statement reads, those of functions defined in it included."""
     if node is None:
         return NONE
-    return frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+    return frozenset(n.id for n in walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
 
 
 def bound_names(nodes: Iterable[ast.AST]) -> Names:
@@ -37,7 +39,7 @@ def _add_bound(node: ast.AST, found: set[str]) -> None:
     if isinstance(node, ast.Lambda):
         return
     if isinstance(node, _COMPREHENSIONS):
-        found.update(n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr))
+        found.update(n.target.id for n in walk(node) if isinstance(n, ast.NamedExpr))
         return
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         found.update((a.asname or a.name).partition(".")[0] for a in node.names)
@@ -45,7 +47,7 @@ def _add_bound(node: ast.AST, found: set[str]) -> None:
         found.add(node.name)
     if isinstance(node, ast.MatchMapping) and node.rest:
         found.add(node.rest)
-    for child in ast.iter_child_nodes(node):
+    for child in children(node):
         _add_bound(child, found)
 
 
@@ -56,7 +58,7 @@ def outer_names(body: Sequence[ast.stmt]) -> Names:
 
 def captured_names(body: Sequence[ast.stmt]) -> Names:
     """Return the names that functions defined in a body read: they may be read whenever these are called."""
-    functions = [n for s in body for n in ast.walk(s) if isinstance(n, (ast.FunctionDef, ast.Lambda, ast.ClassDef))]
+    functions = [n for s in body for n in walk(s) if isinstance(n, (ast.FunctionDef, ast.Lambda, ast.ClassDef))]
     return frozenset(name for f in functions for name in read_names(f))
 
 
@@ -74,7 +76,7 @@ def own_nodes(body: Sequence[ast.AST]) -> Iterable[ast.AST]:
         node = pending.pop()
         yield node
         if not isinstance(node, _SCOPES):
-            pending.extend(ast.iter_child_nodes(node))
+            pending.extend(children(node))
 
 
 def has_own(body: Sequence[ast.AST], kinds: tuple[type[ast.AST], ...]) -> bool:
@@ -100,13 +102,13 @@ def appends_of(loop: ast.For) -> dict[str, list[ast.stmt]]:
         if isinstance(node, ast.stmt) and (name := appended_list(node)) is not None:
             found.setdefault(name, []).append(node)
         elif not isinstance(node, (*_SCOPES, ast.While, ast.Try)):
-            pending.extend(ast.iter_child_nodes(node))
+            pending.extend(children(node))
     return found
 
 
 def written_elements(loop: ast.For | ast.While) -> set[str]:
     """Return the names of lists or arrays of which a loop writes single elements."""
-    stored = [n for n in ast.walk(loop) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)]
+    stored = [n for n in walk(loop) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)]
     return {
         n.value.id for n in stored if isinstance(n.value, ast.Name) and not isinstance(n.slice, (ast.Slice, ast.Tuple))
     }
@@ -117,7 +119,7 @@ def indexed_rows(loop: ast.For | ast.While) -> set[str]:
 
     Those that it reads at known rows alone may stay lists.
     """
-    items = [n for n in ast.walk(loop) if isinstance(n, ast.Subscript)]
+    items = [n for n in walk(loop) if isinstance(n, ast.Subscript)]
     rows = [(n.value, isinstance(n.ctx, ast.Store)) for n in items if isinstance(n.value, ast.Subscript)]
     found = [
         row.value
@@ -161,7 +163,7 @@ def rebound_names(body: Sequence[ast.stmt]) -> Names:
     """Return the names that statements bind to new values, rather than to those of other names."""
     found: set[str] = set()
     for s in body:
-        for n in ast.walk(s):
+        for n in walk(s):
             if isinstance(n, ast.Assign) and not _only_names(n.value):
                 found |= bound_names(n.targets)
             elif isinstance(n, ast.For):

@@ -15,6 +15,8 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
+from cyxla.numpy.rewriting.syntax.tree import children, walk
+
 Function = ast.FunctionDef | ast.Lambda
 _OF_CALLS = frozenset({"PUSH_NULL", "PRECALL", "NOP", "EXTENDED_ARG", "CACHE"})
 _ALIKE = {"LOAD_METHOD": "LOAD_ATTR", "CALL_METHOD": "CALL"}
@@ -67,7 +69,7 @@ def _candidates(code: CodeType) -> list[Function]:
         text = "".join(linecache.getlines(code.co_filename))
         return [deepcopy(node) for node in _lambdas(text).get(code.co_firstlineno, ())]
     tree = _parsed(code)
-    nodes = () if tree is None else ast.walk(tree)
+    nodes = () if tree is None else walk(tree)
     return [n for n in nodes if isinstance(n, ast.FunctionDef) and _matches(n, code)]
 
 
@@ -83,7 +85,7 @@ def _with_private_names(node: Function, code: CodeType) -> Function:
             value = getattr(part, field, None)
             if isinstance(value, str) and value.startswith("__") and not value.endswith("__") and part is not node:
                 setattr(part, field, prefix + value)
-        pending.extend(c for c in ast.iter_child_nodes(part) if not isinstance(c, ast.ClassDef))
+        pending.extend(c for c in children(part) if not isinstance(c, ast.ClassDef))
     return node
 
 
@@ -100,7 +102,7 @@ def _without_annotations(node: Function) -> Function:
 def _parts_of_functions(node: ast.AST) -> Iterator[ast.AST]:
     """Yield a node and all inside it, except for classes, whose annotations are their fields."""
     yield node
-    for child in ast.iter_child_nodes(node):
+    for child in children(node):
         if not isinstance(child, ast.ClassDef):
             yield from _parts_of_functions(child)
 
@@ -166,7 +168,7 @@ def _lambdas(text: str) -> dict[int, list[ast.Lambda]]:
     except (SyntaxError, ValueError):
         return {}
     found: dict[int, list[ast.Lambda]] = {}
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Lambda):
             found.setdefault(node.lineno, []).append(node)
     return found

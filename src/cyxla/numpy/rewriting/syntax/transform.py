@@ -26,6 +26,7 @@ from cyxla.numpy.rewriting.syntax.names import (
     written_root,
 )
 from cyxla.numpy.rewriting.syntax.scopes import NameOrigins, Origin
+from cyxla.numpy.rewriting.syntax.tree import walk
 from cyxla.numpy.rewriting.syntax.unbound_reads import reads_to_check
 from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 
@@ -71,10 +72,10 @@ class Transformer(ExpressionTransformer):
         self._liveness = Liveness(body)
         self._unsure = reads_to_check(body, self._liveness.at_start, parameter_names(node.args))
         self._grown = frozenset(
-            n for s in body for loop in ast.walk(s) if isinstance(loop, ast.For) for n in appends_of(loop)
+            n for s in body for loop in walk(s) if isinstance(loop, ast.For) for n in appends_of(loop)
             if self._is_own(n)
         )  # fmt: skip
-        loops = [loop for s in body for loop in ast.walk(s) if isinstance(loop, (ast.For, ast.While))]
+        loops = [loop for s in body for loop in walk(s) if isinstance(loop, (ast.For, ast.While))]
         self._written = frozenset(n for loop in loops for n in written_elements(loop) if self._is_own(n))
         self._tables = frozenset(n for loop in loops for n in indexed_rows(loop) if self._is_own(n))
         statements = self._block(body)
@@ -125,7 +126,7 @@ class Transformer(ExpressionTransformer):
         """Transform the methods of a class, unless they have private names, which depend on it."""
         is_private = any(
             isinstance(n, ast.Attribute) and n.attr.startswith("__") and not n.attr.endswith("__")
-            for n in ast.walk(node)
+            for n in walk(node)
         )  # fmt: skip
         for method in () if is_private else node.body:
             if isinstance(method, ast.FunctionDef):
@@ -240,7 +241,7 @@ class Transformer(ExpressionTransformer):
 
     def _mark_appends(self, node: ast.For, driver: str) -> None:
         """Let the driver of a loop append to lists that the loop does not use otherwise."""
-        uses = Counter(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+        uses = Counter(n.id for n in walk(node) if isinstance(n, ast.Name))
         for values, statements in appends_of(node).items():
             if values not in self._grown or uses[values] > len(statements):
                 continue
@@ -295,7 +296,7 @@ class Transformer(ExpressionTransformer):
         found = {
             root.id
             for s in body
-            for n in ast.walk(s)
+            for n in walk(s)
             if isinstance(n, (ast.Subscript, ast.AugAssign, ast.Call)) and (root := written_root(n)) is not None
         }
         return sorted(n for n in found if self.scope.origin(n) is Origin.OWN and n not in self._outer)
@@ -446,8 +447,8 @@ class Transformer(ExpressionTransformer):
 def _yields_inside_expressions(body: Sequence[ast.stmt]) -> bool:
     """Return True if an expression with a `yield` in it would be put into a function of its own."""
     parts = (ast.IfExp, ast.BoolOp, ast.Compare, ast.Assert, ast.ListComp, ast.GeneratorExp)
-    inner = [n for s in body for n in ast.walk(s) if isinstance(n, parts)]
-    return any(isinstance(n, GENERATORS) for part in inner for n in ast.walk(part))
+    inner = [n for s in body for n in walk(s) if isinstance(n, parts)]
+    return any(isinstance(n, GENERATORS) for part in inner for n in walk(part))
 
 
 def _has_as_many(target: ast.expr, value: ast.Tuple) -> TypeGuard[ast.Tuple | ast.List]:
@@ -459,10 +460,8 @@ def _has_as_many(target: ast.expr, value: ast.Tuple) -> TypeGuard[ast.Tuple | as
 
 def _names_in_pattern(pattern: ast.pattern) -> list[ast.expr]:
     """Return the names and attributes with which a pattern compares: those of values and of classes."""
-    values = [
-        n.value for n in ast.walk(pattern) if isinstance(n, ast.MatchValue) and isinstance(n.value, ast.Attribute)
-    ]
-    return [*values, *[n.cls for n in ast.walk(pattern) if isinstance(n, ast.MatchClass)]]
+    values = [n.value for n in walk(pattern) if isinstance(n, ast.MatchValue) and isinstance(n.value, ast.Attribute)]
+    return [*values, *[n.cls for n in walk(pattern) if isinstance(n, ast.MatchClass)]]
 
 
 def _is_list_of(value: ast.expr, targets: set[str], grown: Names, written: Names) -> bool:

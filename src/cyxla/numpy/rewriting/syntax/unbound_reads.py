@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterable, Sequence
 
 from cyxla.numpy.rewriting.syntax.names import Names
+from cyxla.numpy.rewriting.syntax.tree import walk
 from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 
 
@@ -24,7 +25,7 @@ def reads_to_check(body: Sequence[ast.stmt], live_at_start: Names, parameters: N
     parameters : frozenset of str
         Names of its parameters.
     """
-    nodes = [n for s in body for n in ast.walk(s)]
+    nodes = [n for s in body for n in walk(s)]
     deleted = {t.id for n in nodes if isinstance(n, ast.Delete) for t in n.targets if isinstance(t, ast.Name)}
     unsure = {n for n in (live_at_start - parameters) | deleted if not n.startswith(HOOKS)}
     if not unsure:

@@ -292,3 +292,60 @@ def beside_a_side_that_fails(xs, c, y):
 def test_classes_of_numbers_beside_a_side_that_fails(y):
     compiled = cyxla.jit(beside_a_side_that_fails, fallback="numpy")
     assert repr(compiled([-3.0, 3.75], 2, y)) == repr(beside_a_side_that_fails([-3.0, 3.75], 2, y))
+
+
+def sieve(limit):
+    """Return the primes below a limit; the list that the loop iterates over is written in it."""
+    is_prime, primes = [True] * limit, []
+    is_prime[0] = is_prime[1] = False
+    for i, prime in enumerate(is_prime):
+        if prime:
+            primes.append(i)
+            for n in range(i * i, limit, i):
+                is_prime[n] = False
+    return primes
+
+
+def written_ahead(limit):
+    values, total = [1] * limit, 0
+    for value in values:
+        total = (total * 3 + value) % 1009
+        for n in range(0, limit, 2):
+            values[n] = total
+    return total, values
+
+
+def written_behind(limit):
+    values, total = [k % 7 for k in range(limit)], 0
+    for value in reversed(values):
+        total = (total * 3 + value) % 1009
+        for n in range(0, limit, 3):
+            values[n] = total
+    return total, values
+
+
+def beside_another_list(limit):
+    values, others, total = [k % 7 for k in range(limit)], [2.5] * limit, 0.0
+    for value, other in zip(values, others):  # noqa: B905
+        total += value * other
+        for n in range(limit):
+            others[n] = others[n] / 2 + n
+    return total, others
+
+
+def by_an_iterator_made_before(limit):
+    values, total = [1] * limit, 0
+    iterator = iter(values)
+    for n in range(limit):
+        values[n] = n % 5
+    for value in iterator:
+        total = (total * 3 + value) % 1009
+    return total
+
+
+@pytest.mark.parametrize(
+    "function", [sieve, written_ahead, written_behind, beside_another_list, by_an_iterator_made_before]
+)
+@pytest.mark.parametrize("limit", [2, 8, 40, 100])
+def test_lists_are_written_while_a_loop_iterates_over_them(function, limit):
+    assert repr(cyxla.jit(function, fallback="numpy")(limit)) == repr(function(limit))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -402,6 +402,25 @@ class StackedList(StoredList):
         self.materialize()
         return list.__getitem__(self, key)
 
+    def __iter__(self) -> Iterator[Any]:
+        self.materialize()
+        return self._in_turn()
+
+    def __reversed__(self) -> Iterator[Any]:
+        self.materialize()
+        return (self._present(k) for k in reversed(range(len(self))))
+
+    def _in_turn(self) -> Iterator[Any]:
+        """Yield the elements, each as it is then: a loop over them may write others, which puts all into an array."""
+        number = 0
+        while number < len(self):
+            yield self._present(number)
+            number += 1
+
+    def _present(self, number: int) -> Any:
+        """Return an element, of the list or of the array that stands for it by now."""
+        return list.__getitem__(self, number) if self.stacks is None else self.copy_of(number)
+
     def _looked_up(self, key: Any) -> Any:
         """Return the element at a traced index of numbers of one class; None for other elements."""
         elements = list(list.__iter__(self))
@@ -519,7 +538,7 @@ def _materializing(name: str) -> Callable[..., Any]:
 
 for _name in (
     "__contains__", "__delitem__", "__eq__", "__ge__", "__gt__", "__iadd__", "__imul__",
-    "__iter__", "__le__", "__lt__", "__ne__", "__repr__", "__reversed__",
+    "__le__", "__lt__", "__ne__", "__repr__",
     "append", "clear", "extend", "index", "insert", "pop", "remove", "reverse", "sort",
 ):  # fmt: skip
     setattr(StackedList, _name, _materializing(_name))

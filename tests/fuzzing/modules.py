@@ -10,6 +10,7 @@ import numpy as np
 from support.functions.holder_checks import COMPILED, check_holders
 from support.functions.module_checks import DifferentError, check, turns_on_rounding
 from support.functions.random_holders import random_holders
+from support.functions.random_lists import random_lists
 from support.functions.random_locals import random_locals
 from support.functions.random_modules import random_module
 
@@ -54,6 +55,15 @@ class Functions(Kind):
 
     def cuts(self, data: bytes) -> list[list[bytes]]:
         return [data.splitlines(keepends=True)]
+
+
+class Lists(Functions):
+    """Modules whose function `main` has nested loops over lists of numbers that are written meanwhile."""
+
+    name = "lists"
+
+    def make(self, rng: random.Random) -> bytes:
+        return random_lists(rng.randrange(1 << 40)).encode()
 
 
 class Holders(Functions):

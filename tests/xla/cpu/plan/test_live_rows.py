@@ -7,6 +7,8 @@ import pytest
 from support.hlo.programs import assert_same
 
 import cyxla
+from cyxla.xla.cpu.plan.live_rows import live_rows
+from cyxla.xla.cpu.plan.live_rules import update_part
 
 BOUND = 640
 SIZES = (-1, 0, 1, 7, 300, BOUND - 1, BOUND, BOUND + 5)
@@ -806,3 +808,26 @@ def test_a_branch_computes_live_rows_alone():
 def test_programs_of_one_kind_agree_with_programs_that_compute_all_elements(step):
     check_random_program(7, (step,))
     check_random_loop(7, (step,))
+
+
+def test_updates_with_elements_that_are_there_need_these():
+    """The loop over such an update ends at the size, rounded up: what it writes beyond must be what is there."""
+    module = cyxla.hlo.parse_module("""HloModule m
+ENTRY e {
+  a = s32[4,4] parameter(0)
+  u = s32[4,3] parameter(1)
+  n = s32[] parameter(2)
+  k = s32[] parameter(3)
+  index = s32[4,3] iota(), iota_dimension=1
+  size = s32[4,3] broadcast(n), dimensions={}
+  mask = pred[4,3] compare(index, size), direction=LT
+  old = s32[4,3] dynamic-slice(a, k, k), dynamic_slice_sizes={4,3}
+  new = s32[4,3] select(mask, u, old)
+  ROOT d = s32[4,4] dynamic-update-slice(a, new, k, k)
+}""")
+    update = module.entry.root
+    new = update.operands[1]
+    mask, given, old = new.operands
+    parts = {ins: part[()] for ins, part in live_rows(module.entry).parts.items() if () in part}
+    assert parts[new] == parts[mask] == parts[old] == {}
+    assert set(parts[given]) == set(update_part(update, {(): {}})) == {1}

@@ -83,7 +83,7 @@ def _dynamic_slice(ins: Instruction, part: Live) -> list[Live]:
 
 
 def _dynamic_update_slice(ins: Instruction, part: Live) -> list[Live]:
-    return [part, update_part(ins, {(): part}), *[ALL] * (len(ins.operands) - 2)]
+    return [part, _read_update(ins, part), *[ALL] * (len(ins.operands) - 2)]
 
 
 def _pad(ins: Instruction, part: Live) -> list[Live]:
@@ -261,10 +261,17 @@ def _index_fills(ins: Instruction) -> list[tuple[Live, Any]]:
 
 
 def update_part(ins: Instruction, parts: Parts) -> Live:
-    """Return the part of the update of a dynamic-update-slice that changes an element which is read."""
+    """Return the part of the update of a dynamic-update-slice that changes an element which is read.
+
+    Loops run beyond it to the end of a block, and write there what the operand has: the update needs these elements.
+    """
+    return {**_read_update(ins, parts.get((), ALL)), **_unchanged_from(ins)}
+
+
+def _read_update(ins: Instruction, part: Live) -> Live:
+    """Return the part of the update of a dynamic-update-slice that lies in a part of its result."""
     whole, new = ins.shape.dims, ins.operands[1].shape.dims
-    read = {d: sizes for d, sizes in parts.get((), ALL).items() if whole[d] == new[d]}
-    return {**read, **_unchanged_from(ins)}
+    return {d: sizes for d, sizes in part.items() if whole[d] == new[d]}
 
 
 def _unchanged_from(ins: Instruction) -> Live:

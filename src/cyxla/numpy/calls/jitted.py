@@ -212,9 +212,7 @@ class Jitted(Dispatcher, Generic[P, R]):
 
     def _may_be_of_trace(self, error: Exception) -> bool:
         """Return True if the plain function may not raise an error of a call, or may do something before it."""
-        if isinstance(error, OpError) and not isinstance(error, (InvalidArgumentError, OutOfRangeError)):
-            return False
-        return self._may_run_plainly() and getattr(error, "may_fall_back", True)
+        return self._may_run_plainly() and _may_be_of_numpy(error)
 
     def _call_for_error(self, failure: Exception, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
         """Call the function itself, which does what precedes its error; raise the error that names more."""
@@ -447,11 +445,8 @@ class Jitted(Dispatcher, Generic[P, R]):
         call = self._forms.read(self._binding(len(args) - len(kwnames), kwnames), args)
         try:
             entry = self._exact_entry(call)
-        except (TraceError, UnimplementedError) as error:
-            return self.call_after_failure(error, args, kwnames)
         except Exception as error:  # of a trace, which may differ from that of a run
-            is_of_numpy = not isinstance(error, OpError) or isinstance(error, (InvalidArgumentError, OutOfRangeError))
-            if not is_of_numpy or not getattr(error, "may_fall_back", True):
+            if not (isinstance(error, (TraceError, UnimplementedError)) or _may_be_of_numpy(error)):
                 raise
             return self.call_after_failure(error, args, kwnames)
         return self._call_entry(call, entry, args, kwnames, self.hash_of_call(args, kwnames))
@@ -807,6 +802,12 @@ def _default_of(argument: Argument) -> Any:
 def _write_output(output: Any, value: Any) -> Any:
     output[...] = value
     return output
+
+
+def _may_be_of_numpy(error: Exception) -> bool:
+    """Return True for an error that the plain function may raise as well, or may not."""
+    is_of_package = isinstance(error, OpError) and not isinstance(error, (InvalidArgumentError, OutOfRangeError))
+    return not is_of_package and getattr(error, "may_fall_back", True)
 
 
 def _largest_bytes(module: HloModule) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -71,3 +72,9 @@ def line_of(function: Callable[..., Any]) -> str:
     """Return file and line of a function's definition; an empty text without code."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
+
+
+def innermost(function: Any) -> Any:
+    """Return the function behind a partial application or a method."""
+    function = function.func if type(function) is partial else function
+    return getattr(function, "__func__", function)

@@ -47,7 +47,7 @@ from cyxla.numpy.calls.argument_changes import shares_containers, shares_objects
 from cyxla.numpy.calls.argument_forms import ArgumentForms
 from cyxla.numpy.calls.disabling import disable_jit, is_disabled, needs_python
 from cyxla.numpy.calls.entries import Entry, PlainEntry, Source, TracedExecutable
-from cyxla.numpy.calls.jit_checks import check_function, check_options, line_of, signature_of
+from cyxla.numpy.calls.jit_checks import check_function, check_options, innermost, line_of, signature_of
 from cyxla.numpy.calls.jit_options import JitOptions
 from cyxla.numpy.calls.lowering import BOUNDS, Environment, Lowered, OpenSizes, Spec, lower
 from cyxla.numpy.calls.program_cache import CacheInfo, ProgramCache
@@ -503,7 +503,7 @@ class Jitted(Dispatcher, Generic[P, R]):
                 lowered = self._lower(call, keep_order=True, open_sizes=open_sizes, guarded=True)
             except TooLargeError:
                 return None
-            if lowered.dense or _largest_bytes(lowered.module) > MOST_BYTES:
+            if lowered.dense or lowered.largest_bytes > MOST_BYTES:
                 return None
             entry = self._compile_tiered(lowered, call)
         entry.seconds = perf_counter() - started
@@ -540,7 +540,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         has_numbers = any(isinstance(s, Spec) and s.rank0 is Rank0.PYTHON for s in call.specs)
         function = rewritten_for(self.function, held, has_numbers=has_numbers)
         unrecorded = None if function is not self.function else function  # nothing records what it reads and changes
-        named = None if unrecorded is function else _innermost(self.function)
+        named = None if unrecorded is function else innermost(self.function)
         environment = (
             Environment(
                 self._forms.static_outside, self._numbers, call.receivers, bound, unrecorded, named, call.passed
@@ -785,12 +785,6 @@ def _arrays(values: Sequence[Any]) -> list[Any]:
     return [leaf for value in values for leaf in flatten(value)[0] if isinstance(leaf, np.ndarray)]
 
 
-def _innermost(function: Any) -> Any:
-    """Return the function behind a partial application or a method."""
-    function = function.func if type(function) is partial else function
-    return getattr(function, "__func__", function)
-
-
 def _default_of(argument: Argument) -> Any:
     """Return the default of an argument of an inlined function, as the outer function sees it."""
     outside = outside_values()
@@ -808,11 +802,6 @@ def _may_be_of_numpy(error: Exception) -> bool:
     """Return True for an error that the plain function may raise as well, or may not."""
     is_of_package = isinstance(error, OpError) and not isinstance(error, (InvalidArgumentError, OutOfRangeError))
     return not is_of_package and getattr(error, "may_fall_back", True)
-
-
-def _largest_bytes(module: HloModule) -> int:
-    """Return the bytes of the largest array of a program."""
-    return max((i.shape.nbytes for c in module.post_order() for i in c.instructions if i.shape.is_array), default=0)
 
 
 @overload

@@ -249,6 +249,12 @@ class Lowered:
         return self.tree.kind is None and not self.fails and not self.writes
 
     @property
+    def largest_bytes(self) -> int:
+        """Bytes of the largest array of the program."""
+        arrays = (i.shape for c in self.module.post_order() for i in c.instructions if i.shape.is_array)
+        return max((shape.nbytes for shape in arrays), default=0)
+
+    @property
     def is_sized(self) -> bool:
         """True if a result has a run-time size."""
         return contains_sized(self.tree)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +13,7 @@ from cyxla.xla.hlo.instruction import Instruction
 
 COMBINERS: Final = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
 IDEMPOTENT: Final = frozenset({"maximum", "minimum", "and", "or"})  # combining an element twice has no effect
+_EQUALITY: Final = frozenset({"EQ", "NE"})
 
 
 def combiner(computation: Computation) -> str | None:
@@ -30,6 +32,39 @@ def combiner(computation: Computation) -> str | None:
         return None
     same = computation.root.shape.dtype is parameters[0].shape.dtype is parameters[1].shape.dtype
     return root.opcode if same else None
+
+
+def is_commutative(computation: Computation) -> bool:
+    """Return True if the two halves of the parameters can change places without an effect on the results.
+
+    Compares expressions, not their values: ``max(a, b) + log(exp(a - m) + exp(b - m))`` with ``m = max(a, b)`` is
+    recognized, but a computation that commutes for another reason is not.
+    """
+    half = len(computation.parameters) // 2
+    numbers: dict[Hashable, int] = {}  # value number of each expression
+    straight, swapped = (_number_root(computation, shift, numbers) for shift in (0, half))
+    return straight == swapped
+
+
+def _number_root(computation: Computation, shift: int, numbers: dict[Hashable, int]) -> int:
+    """Number the value of a root, with parameter k in the place of parameter k + `shift`."""
+    count = len(computation.parameters)
+    of: dict[Instruction, int] = {p: (p.attrs["parameter_number"] + shift) % count for p in computation.parameters}
+    for ins in computation.post_order():
+        if ins not in of:
+            of[ins] = numbers.setdefault(_expression(ins, of), count + len(numbers))
+    return of[computation.root]
+
+
+def _expression(ins: Instruction, number: dict[Instruction, int]) -> Hashable:
+    """Return a key that is equal for two expressions of equal values."""
+    operands, opcode = ins.operands, ins.opcode
+    commutes = opcode in COMBINERS or (opcode == "compare" and ins.attrs["direction"] in _EQUALITY)
+    if opcode == "abs" and operands[0].opcode == "subtract":
+        opcode, operands, commutes = "distance", operands[0].operands, True
+    values = [number[o] for o in operands]
+    attrs = ins.attrs["literal"].digest() if opcode == "constant" else repr(ins.attrs)
+    return opcode, ins.shape.to_text(), attrs, tuple(sorted(values) if commutes else values), ins.called
 
 
 def _strip_converts(ins: Instruction) -> Instruction:

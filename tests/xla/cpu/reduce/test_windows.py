@@ -103,6 +103,17 @@ def test_nans_show_and_infinities_stay():
         same(program("pool over edges", "f32", opcode, init), x)
 
 
+@pytest.mark.parametrize("pad", ["4_0", "0_4"])
+@pytest.mark.parametrize("result", ["a", "b", "subtract(a, b)", "subtract(b, a)"])
+def test_cumulative_windows_combine_in_order(result, pad):
+    root = f"ROOT r = f32[] {result}" if "(" in result else f"ROOT r = f32[] copy({result})"
+    text = f"""HloModule m
+f {{ a = f32[] parameter(0) b = f32[] parameter(1) {root} }}
+ENTRY e {{ p = f32[3,5] parameter(0) z = f32[] constant(7)
+ ROOT r = f32[3,5] reduce-window(p, z), window={{size=1x5 pad=0_0x{pad}}}, to_apply=f }}"""
+    same(text, values("f32", (3, 5)))
+
+
 def test_windows_over_dilated_padding():
     text = f"""HloModule m
 {body("f32", "add")}ENTRY e {{ p = f32[3,9,11,20] parameter(0) z = f32[] constant(0) s = f32[3,9,11,20] multiply(p, p)

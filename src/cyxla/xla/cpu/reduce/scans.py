@@ -58,7 +58,7 @@ def scan_step(group: Group, prefix: Prefix, acc: Accumulator | None) -> Step:
     points = root.shape.size
     step = 0.5 if acc is not None else cost.element_ns(root.called[0].instructions)
     ns = (cost.element_ns(group.instructions) + step) * points + cost.memory_ns(root.shape.nbytes) * 2
-    part = _part(scan, prefix, acc or _ComputationAccumulator(root, prefix.backward), frame, ns)
+    part = _part(scan, prefix, acc or _ComputationAccumulator(root), frame, ns)
     return Step(assemble([part] if points else [], frame, KernelKind.SCAN, note=describe(group)), reads.values, writes)
 
 
@@ -104,8 +104,8 @@ def _forms(scan: _Scan) -> list[Affine]:
 class _ComputationAccumulator:
     """Accumulator that inlines any computation: it starts from the initial value."""
 
-    def __init__(self, root: Instruction, backward: bool) -> None:
-        self.computation, self.dtype, self.backward = root.called[0], root.shape.dtype, backward
+    def __init__(self, root: Instruction) -> None:
+        self.computation, self.dtype = root.called[0], root.shape.dtype
         self.carries_product = combiner_carries_product(self.computation)
         zero = f"cyx_{self.dtype}_of(0, 0)" if self.dtype.is_complex else "0"
         self.variables = ((scalar.register_type(self.dtype), zero),)
@@ -113,8 +113,7 @@ class _ComputationAccumulator:
     def write(self, writer: CWriter, init: str, element: str) -> str:
         """Emit a step; return its result."""
         before = writer.local(self.variables[0][0], f"step ? acc0[k] : {init}")
-        sides = [element, before] if self.backward else [before, element]  # in the order of elements
-        (result,) = scalar_computation.inline(self.computation, sides, writer)
+        (result,) = scalar_computation.inline(self.computation, [before, element], writer)
         writer.line(f"acc0[k] = {result};")
         return result
 

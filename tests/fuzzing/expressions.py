@@ -37,7 +37,8 @@ ROUNDED = (
     "np.average(x,weights=y)", "np.median(x)", "np.median(x,axis=a)", "np.percentile(x,k)", "np.quantile(x,0.3,axis=a)",
     "np.cov(x)", "np.interp(x,np.arange(y.size),y.ravel())", "np.cross(x,y)", "np.gradient(x)",
     "np.trapezoid(x)", "np.polyval(x,y)",
-    "np.fft.fft(x)", "np.fft.rfft(x,axis=a)", "np.fft.ifft2(x)", "np.linspace(x,y,n)", "np.unwrap(x)", "np.angle(x)",
+    "np.fft.fft(np.tanh(x))", "np.fft.rfft(np.tanh(x),axis=a)", "np.fft.ifft2(np.tanh(x))",
+    "np.linspace(x,y,n)", "np.unwrap(x)", "np.angle(x)",
     "np.linalg.det(x)", "np.abs(x)", "x*y", "x/y", "np.square(x)", "np.reciprocal(x)", "np.vander(x,k)", "np.poly(x)",
     "np.nancumsum(x)", "np.nanmedian(x,axis=a)", "np.corrcoef(x)", "np.histogram(x,k)", "np.logspace(x,y,k)",
 )  # fmt: skip

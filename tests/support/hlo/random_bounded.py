@@ -475,7 +475,7 @@ def convolution(w):
 
 
 def grouped_convolution(w):
-    x = w.pick(lambda s: integers(s) and s.rank == 3 and s.dims[1] > 1 and not s.dynamic[1])
+    x = w.pick(lambda s: integers(s) and s.rank == 3 and s.dims[1] > 1 and s.dims[2] and not s.dynamic[1])
     if x is None:
         return
     features, size = x.shape.dims[1], int(w.rng.integers(1, min(3, x.shape.dims[2]) + 1))

@@ -42,6 +42,9 @@ BODIES = {
     "fill": "y = x[m]\ny.fill(3)\nreturn y",
     "at": "np.add.at(x, np.flatnonzero(m), 2.0)\nnp.add.at(x, n[m], x[m] * 0 + 1)\nreturn x",
     "out": "y = x[m]\nnp.add(y, 1, out=y)\nreturn y",
+    "out, under a condition": "y = x[m]\nz = np.zeros(y.size)\nnp.divide(1, y, out=z, where=y > 1)\nreturn y, z",
+    "out, under a row of conditions": "y = A[m]\nnp.multiply(y, x[m][:, None], out=y, where=y[:1] > 0)\nreturn y",
+    "out, of a view": "y = A[m]\nnp.negative(y[:, 0], out=y[:, 1], where=y[:, 0] > 0)\nreturn y",
 }
 EAGER = """
 def step(j, y):
@@ -56,6 +59,9 @@ LOOPS = {
     "branches": "y = x[m]\nreturn cyxla.cond(k > 1, lambda y: y * 2, lambda y: y + 1, y)",
     "branches of other sizes": "return cyxla.cond(k > 1, lambda: np.sort(x[m]), lambda: x[~m])",
     "scanned": "return cyxla.scan(lambda y, t: (y + t, y.sum()), x[m], x)",
+    "rows of known number": "a, *b = A[m].T\nreturn a, b, [c.sum() for c in b], len(A[m].T)",
+    "over rows of known number": "s = k\nfor j, c in enumerate(A[m].T):\n    s = s + j * c.sum()\nreturn s",
+    "writes to rows": "y = A[m]\nfor c in y.T:\n    c[...] = c - c.sum()\nreturn y",
     "nested": "return {'a': [x[m], 1.0], 'b': (A[m], None)}",
     "jit in jit": "return cyxla.jit(lambda y: y + 1)(x[m]) * 2",
 }

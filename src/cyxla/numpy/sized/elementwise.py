@@ -95,12 +95,12 @@ def apply(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> 
         if outputs:
             options["out"] = outputs
         return frame.wrap(ufunc(*aligned[: len(inputs)], **options))
-    if where:
-        raise_unsupported("be written to by out= with where=", "use np.where")
+    if ufunc.nout > 1 and (len(outputs) < ufunc.nout or any(o is None for o in outputs)):
+        raise_unsupported("be computed with out= for some of its results", "use the results")
+    if where:  # elements that it leaves out keep their values
+        options["out"] = tuple([o.copy() for o in aligned[len(inputs) + 1 :]])
     results = ufunc(*aligned[: len(inputs)], **options)
     results = results if isinstance(results, tuple) else (results,)
-    if len(results) > 1 and (len(outputs) < len(results) or any(o is None for o in outputs)):
-        raise_unsupported("be computed with out= for some of its results", "use the results")
     casting = options.get("casting", "same_kind")
     written = [
         frame.wrap(r) if o is None else _write(frame, r, o, casting, ufunc.__name__)

@@ -217,11 +217,15 @@ class SizedArray(NDArrayOperatorsMixin):
 
     # -- operations that need values or sizes while tracing
 
-    def __len__(self) -> NoReturn:
-        raise_unsupported("have a length while tracing", "x.shape[0] and x.size are traced integers")
+    def __len__(self) -> int:
+        if 0 in self._counts:
+            raise_unsupported("have a length while tracing", "x.shape[0] and x.size are traced integers")
+        return int(self.data.shape[0])
 
-    def __iter__(self) -> NoReturn:
-        raise_unsupported("be iterated over", "use cyxla.fori_loop(0, x.shape[0], ..), or operations on the array")
+    def __iter__(self) -> Iterator[Any]:
+        if 0 in self._counts:
+            raise_unsupported("be iterated over", "use cyxla.fori_loop(0, x.shape[0], ..), or operations on the array")
+        return map(self.__getitem__, range(len(self)))
 
     def __contains__(self, value: Any) -> NoReturn:
         raise_unsupported("be searched by `in`", "use np.any(x == value)")

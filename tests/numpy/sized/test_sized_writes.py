@@ -62,6 +62,7 @@ LOOPS = {
     "rows of known number": "a, *b = A[m].T\nreturn a, b, [c.sum() for c in b], len(A[m].T)",
     "over rows of known number": "s = k\nfor j, c in enumerate(A[m].T):\n    s = s + j * c.sum()\nreturn s",
     "writes to rows": "y = A[m]\nfor c in y.T:\n    c[...] = c - c.sum()\nreturn y",
+    "over an empty array": "y = np.unique(x[:0])\nreturn [v + 1 for v in y], len(y), list(y)",
     "nested": "return {'a': [x[m], 1.0], 'b': (A[m], None)}",
     "jit in jit": "return cyxla.jit(lambda y: y + 1)(x[m]) * 2",
 }

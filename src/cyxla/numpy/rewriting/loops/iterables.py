@@ -421,8 +421,13 @@ def zipped(*parts: Any, strict: bool = False) -> Any:
 
 
 def _are_equally_long(parts: Sequence[Any]) -> bool:
-    """Return True if iterables have the same number of elements, which is known."""
-    lengths = [None if (source := source_of(part)) is None else source.length for part in parts]
+    """Return True if iterables have the same number of elements: a known number, or one value of the program."""
+    sources = [source_of(part) for part in parts]
+    lengths = [s.length for s in sources if s is not None]
+    if len(lengths) < len(parts):
+        return False
+    if all(map(is_traced, lengths)):
+        return len({value_of(n) for n in lengths}) == 1
     return all(type(n) is int and n == lengths[0] for n in lengths)
 
 
@@ -443,6 +448,13 @@ _SOURCES = (
 
 def source_of(value: Any) -> Source | None:
     """Return the elements of an iterable by number; None if only Python can iterate over it."""
+    source = _source_of(value)
+    if source is None or source.bound or not is_traced(source.length):
+        return source
+    return source._replace(length=0)
+
+
+def _source_of(value: Any) -> Source | None:
     if isinstance(value, range):
         return Source(len(value), lambda n: _affine(value.start, value.step, n), len(value))
     if isinstance(value, TracedRange):

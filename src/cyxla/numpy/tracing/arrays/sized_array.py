@@ -218,12 +218,12 @@ class SizedArray(NDArrayOperatorsMixin):
     # -- operations that need values or sizes while tracing
 
     def __len__(self) -> int:
-        if 0 in self._counts:
+        if 0 in self._counts and self.data.shape[0]:
             raise_unsupported("have a length while tracing", "x.shape[0] and x.size are traced integers")
         return int(self.data.shape[0])
 
     def __iter__(self) -> Iterator[Any]:
-        if 0 in self._counts:
+        if 0 in self._counts and self.data.shape[0]:
             raise_unsupported("be iterated over", "use cyxla.fori_loop(0, x.shape[0], ..), or operations on the array")
         return map(self.__getitem__, range(len(self)))
 

@@ -408,11 +408,11 @@ def test_assertions_are_checked_in_each_run():
 def _kinds_differ(x):
     y = x
     if x[0] > 0:
-        y = np.zeros(3)
+        y = np.zeros((3, 1))
     return y
 
 
-def test_branches_of_different_shapes_are_refused_with_the_variable():
+def test_branches_of_different_ranks_are_refused_with_the_variable():
     with pytest.raises(cyxla.errors.TraceError, match="leaves y as"):
         cyxla.jit(_kinds_differ, fallback="error")(X)
 

@@ -48,6 +48,18 @@ def new_in_place_of_an_argument(v, x):
     return x
 
 
+@case()
+def view_of_a_written_array_on_both_sides(v, x):
+    part = v[1:]
+    v[...] = 5
+    if x.sum() > 1:
+        y = v * 2
+    else:
+        y = np.append(part, 3.0)
+        part = y[1:]
+    return y, part
+
+
 @case("is another array")
 def one_new_array_under_two_names(v, x):
     a, b = x + 1, x + 2

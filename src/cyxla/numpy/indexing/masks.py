@@ -248,6 +248,11 @@ class MaskedElements(SizedArray):
         return self._data
 
     @property
+    def run_time_dims(self) -> tuple[int, ...]:
+        """Dimension of the selected elements."""
+        return (self._plan.block_dim,)
+
+    @property
     def counts(self) -> dict[int, Any]:
         """Number of selected elements."""
         assert self.data is not None  # packs them

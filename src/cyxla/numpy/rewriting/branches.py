@@ -20,6 +20,7 @@ from cyxla.numpy.rewriting.parts.aliases import (
     note_alias,
     pairs_with_key,
 )
+from cyxla.numpy.rewriting.parts.branch_sizes import Sizes
 from cyxla.numpy.rewriting.parts.new_objects import SideOfBranch, first_kept
 from cyxla.numpy.rewriting.parts.parts import Leaves, Part
 from cyxla.numpy.rewriting.parts.python_state import (
@@ -119,9 +120,10 @@ class TracedBranch:
             raise TraceError("both sides of a branch on a traced condition raise an error", where=user_line())
         failed = 0 if one.has_failed else 1 if other.has_failed else None
         arrays = list({id(a): a for s in self._sides for a in s.part.log.arrays}.values())
-        pairs = zip(self._names, one.values, other.values, strict=True)
+        parts = [s.part for s in self._sides]
+        pairs = [_with_agreed_sizes(a, b, parts) for a, b in zip(one.values, other.values, strict=True)]
         test = value_of(self._test)
-        joined = [_Joined(name, (a, b), failed, test) for name, a, b in pairs]
+        joined = [_Joined(name, pair, failed, test) for name, pair in zip(self._names, pairs, strict=True)]
         objects = self._changed_objects(failed, test)
         joined += [j for o in objects for j in o.values.values()]
         if failed is None:
@@ -222,6 +224,71 @@ class _Value:
         """Return the arrays, made by the side, to one of which a write to an array goes."""
         arrays = [] if self.leaves is None else possible_roots(self.leaves.arrays[k])
         return [r for r in arrays if r.owner is self._trace]
+
+
+class _ResizedValue(_Value):
+    """Value of a variable that is, or is a tuple of, arrays of other sizes after the other side.
+
+    Parameters
+    ----------
+    value : _Value
+        Value after the side.
+    sizes : sequence of Sizes or None
+        Sizes after the branch of the array, or of the members of the tuple; None for a member that stays as it is.
+    part : Part
+        Side.
+    """
+
+    def __init__(self, value: _Value, sizes: Sequence[Sizes | None], part: Part) -> None:
+        self._original, self._trace = value, part.trace
+        self.value, self.is_outer, self.is_unbound = value.value, False, None
+        members = value.container if isinstance(value.container, tuple) else (value.container,)
+        made: list[Any] = []
+        self.ops: list[XlaOp] = []
+        self._origins: list[int | None] = []  # numbers of the arrays of the original value; None for sizes
+        ops = enumerate(value.ops)
+        with resumed(part.trace):
+            for member, new in zip(members, sizes, strict=True):
+                found = [next(ops) for _ in Leaves(member).arrays]
+                if new is None:
+                    made.append(member)
+                    self.ops += [op for _, op in found]
+                    self._origins += [k for k, _ in found]
+                    continue
+                resized = new.resize(member, [op for _, op in found])
+                made.append(resized)
+                self.ops += [value_of(resized.data), *map(value_of, resized.counts.values())]
+                self._origins += [found[0][0], *[None] * len(new.dims)]
+            self.container = tuple(made) if isinstance(value.container, tuple) else made[0]
+            self.leaves = Leaves(self.container)
+        self.outer = [[] if k is None else value.outer[k] for k in self._origins]
+
+    def may_be_untraced(self, k: int) -> bool:
+        """Return True if an array is, or may be, one that is not traced."""
+        origin = self._origins[k]
+        return origin is not None and self._original.may_be_untraced(origin)
+
+    def inner_roots(self, k: int) -> list[TracedArray]:
+        """Return the arrays, made by the side, to one of which a write to an array goes."""
+        origin = self._origins[k]
+        return [] if origin is None else self._original.inner_roots(origin)
+
+
+def _with_agreed_sizes(one: _Value, other: _Value, parts: Sequence[Part]) -> tuple[_Value, _Value]:
+    """Return the values of a variable after both sides; arrays of different sizes as arrays of run-time size."""
+    if one.leaves is None or other.leaves is None or one.value is other.value:
+        return one, other
+    if one.is_unbound is not None or other.is_unbound is not None:
+        return one, other
+    sides = [v.container if type(v.container) is tuple else (v.container,) for v in (one, other)]
+    if type(one.container) is not type(other.container) and tuple in map(type, (one.container, other.container)):
+        return one, other
+    if len(sides[0]) != len(sides[1]):
+        return one, other
+    sizes = [Sizes.of(a, b) for a, b in zip(*sides, strict=True)]
+    if not any(sizes):
+        return one, other
+    return _ResizedValue(one, sizes, parts[0]), _ResizedValue(other, sizes, parts[1])
 
 
 _BRANCH = "a branch on a traced condition"

@@ -605,6 +605,14 @@ def is_under_way(trace: Trace | None) -> bool:
     return found is not None
 
 
+def can_capture(op: XlaOp) -> bool:
+    """Return True if a value belongs to the current trace or one around it."""
+    found = current()
+    while found is not None and found.builder is not op.builder:
+        found = found.parent
+    return found is not None
+
+
 @contextlib.contextmanager
 def resumed(trace: Trace | None) -> Iterator[None]:
     """Make an enclosing trace the current one for a while."""

@@ -52,7 +52,7 @@ Supported are
   differences, joins, splits, reshaping, permutations, diagonals, triangles, grids and padding by known widths;
 * indexing, slicing and assignment (`y[1:] = v`, `x[mask] = y`, `x[np.ix_(a, b)]`), views included;
 * loops over their elements or rows, or that carry such arrays, whose greatest size stays the same; branches
-  of `cyxla.cond`; and `cyxla.grad`.
+  that leave an array with different sizes, or of `cyxla.cond`; and `cyxla.grad`.
 
 `y.size`, `y.shape[0]` and `len(y)` are traced integers. All other functions raise `TraceError`. A new
 shape may be any that NumPy accepts; elements are moved unless the shapes agree but for factors that are known, as

@@ -85,6 +85,11 @@ class SizedArray(NDArrayOperatorsMixin):
         return {d: size_array(value_of(n), dims[d]) for d, n in self._counts.items()}
 
     @property
+    def run_time_dims(self) -> tuple[int, ...]:
+        """Dimensions of run-time size."""
+        return tuple(self._counts)
+
+    @property
     def count(self) -> Any:
         """Size of the only run-time dimension."""
         return self.counts[self.axis]
@@ -218,12 +223,12 @@ class SizedArray(NDArrayOperatorsMixin):
     # -- operations that need values or sizes while tracing
 
     def __len__(self) -> int:
-        if 0 in self._counts and self.data.shape[0]:
+        if 0 in self.run_time_dims and self.data.shape[0]:
             raise_unsupported("have a length while tracing", "x.shape[0] and x.size are traced integers")
         return int(self.data.shape[0])
 
     def __iter__(self) -> Iterator[Any]:
-        if 0 in self._counts and self.data.shape[0]:
+        if 0 in self.run_time_dims and self.data.shape[0]:
             raise_unsupported("be iterated over", "use cyxla.fori_loop(0, x.shape[0], ..), or operations on the array")
         return map(self.__getitem__, range(len(self)))
 

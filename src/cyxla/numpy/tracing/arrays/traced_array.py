@@ -148,7 +148,7 @@ class TracedArray:
             self.sharing.before_read()
         if view is not None:
             base = view.base.op
-            if base is not view.base_value:
+            if base is not view.base_value or not _trace.can_capture(self._op):  # a branch that has ended read it
                 self._op, view.base_value = view.read(_capture(base)), base
         return self._op
 

@@ -62,6 +62,7 @@ x.reshape(-1, order="F") | x.T.reshape(x.shape, order="F") | x.reshape(-1, 2) | 
 x.shape | x.size | x.ndim | np.size(x, 1) | x.shape[0] * x.shape[1] | x.nbytes | np.shape(x)
 np.concatenate([x, x]) | np.concatenate([x, x], 1) | np.concatenate([x, y.T]) | np.concatenate([x, v[:, None]], 1)
 np.vstack([x, w]) | np.hstack([x, x]) | np.stack([x, x * 2]) | np.stack([x, x], -1) | np.stack([x, x], 1)
+np.insert(x, 0, w, 0) | np.insert(x, -1, v, 1) | np.insert(x, 1, 7, 1) | np.insert(x, 2, 5) | np.insert(x, 1, x, 0)
 np.append(x, x) | np.append(x, w[None], 0) | np.column_stack([v, x]) | np.concatenate([x, x], None)
 np.flip(x) | np.flip(x, 0) | np.fliplr(x) | np.flipud(x) | np.roll(x, 1) | np.roll(x, 1, 0) | np.roll(x, 1, 1)
 np.roll(x, (1, 2), (0, 1)) | np.rot90(x) | np.rot90(x, 2) | np.rot90(x, 3) | np.tile(x, 2) | np.tile(x, (2, 2))

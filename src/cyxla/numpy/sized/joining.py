@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.errors import ShapeError
+from cyxla.errors import OutOfRangeError, ShapeError
 from cyxla.numpy.sized.elementwise import contains_sized
-from cyxla.numpy.sized.frames import fail_unless, rank_of, require_equal, resized, wrapped
+from cyxla.numpy.sized.frames import fail_unless, fit, rank_of, require_equal, resized, wrapped
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, raise_unsupported
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
@@ -23,6 +23,8 @@ _np: Any = np  # its functions dispatch to this package
 _MESSAGE = (
     "all the input array dimensions except for the concatenation axis must match exactly, but sizes are {} and {}"
 )
+
+_INSERT_MESSAGE = "could not broadcast input array: sizes are {} and {}"
 
 
 @sized(np.concatenate)
@@ -119,6 +121,55 @@ def append(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if axis is None:
         array, values, axis = _np.ravel(array), _np.ravel(values), 0
     return _np.concatenate([array, values], axis)
+
+
+@sized(np.insert)
+def insert(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Insert values before one index."""
+    array, values, axis = arguments["arr"], arguments["values"], arguments.get("axis")
+    if axis is None:
+        array, axis = _np.ravel(array), 0
+    array = array if isinstance(array, SizedArray) else _np.asarray(array)
+    axis = int(np.lib.array_utils.normalize_axis_index(axis, array.ndim))
+    start = _first_index(arguments["obj"], array.shape[axis], axis)
+    values = _values_to_insert(values, array, axis)
+    leading = [slice(None)] * axis
+    parts = [array[(*leading, slice(None, start))], values, array[(*leading, slice(start, None))]]
+    joined = _np.concatenate(parts, axis)
+    if not isinstance(joined, SizedArray) or axis not in joined.counts:
+        return joined
+    bound = sum(x.data.shape[axis] if isinstance(x, SizedArray) else x.shape[axis] for x in (array, values))
+    return SizedArray(resized(joined.data, axis, bound), joined.counts)
+
+
+def _first_index(index_: Any, size: Any, axis: int) -> Any:
+    """Return the index before which values are inserted, from the start; runs in which it is out of bounds fail."""
+    if isinstance(index_, SizedArray) or np.ndim(index_) or as_traced(index_).dtype.kind not in "iu":
+        raise_unsupported("be passed to np.insert with other indices than one integer", "use np.concatenate")
+    number = index_ if is_traced(index_) else index(index_)
+    message = f"index {{}} is out of bounds for axis {axis} with size {{}}"
+    fits = _np.logical_and(_np.less_equal(number, size), _np.greater_equal(number + size, 0))
+    fail_unless(fits, number, size, message, OutOfRangeError)
+    return number if not is_traced(number) and number >= 0 else _np.where(_np.less(number, 0), number + size, number)
+
+
+def _values_to_insert(values: Any, array: Any, axis: int) -> Any:
+    """Return values with the sizes that an array has along the other dimensions."""
+    if not isinstance(values, SizedArray):
+        values = _np.asarray(values)
+        values = _np.reshape(values, (*[1] * (array.ndim - values.ndim), *values.shape))
+    elif values.ndim < array.ndim:
+        raise_unsupported("be inserted into an array of more dimensions", "use np.concatenate")
+    values = _np.moveaxis(values, 0, axis).astype(array.dtype)
+    data, own = (values.data, values.counts) if isinstance(values, SizedArray) else (values, {})
+    if array.ndim == 1:
+        return values
+    padded = array.data if isinstance(array, SizedArray) else array
+    shape, bounds = list(array.shape), list(padded.shape)
+    shape[axis], bounds[axis] = values.shape[axis], data.shape[axis]
+    fitting = _np.broadcast_to(fit(values, shape, bounds, _INSERT_MESSAGE), tuple(bounds))
+    counts = {d: n for d, n in array.counts.items() if d != axis} if isinstance(array, SizedArray) else {}
+    return wrapped(fitting, counts | {d: n for d, n in own.items() if d == axis})
 
 
 # -- splitting

@@ -155,11 +155,8 @@ def _first_index(index_: Any, size: Any, axis: int) -> Any:
 
 def _values_to_insert(values: Any, array: Any, axis: int) -> Any:
     """Return values with the sizes that an array has along the other dimensions."""
-    if not isinstance(values, SizedArray):
-        values = _np.asarray(values)
-        values = _np.reshape(values, (*[1] * (array.ndim - values.ndim), *values.shape))
-    elif values.ndim < array.ndim:
-        raise_unsupported("be inserted into an array of more dimensions", "use np.concatenate")
+    values = values if isinstance(values, SizedArray) else _np.asarray(values)
+    values = _np.expand_dims(values, tuple(range(array.ndim - values.ndim)))
     values = _np.moveaxis(values, 0, axis).astype(array.dtype)
     data, own = (values.data, values.counts) if isinstance(values, SizedArray) else (values, {})
     if array.ndim == 1:

@@ -110,7 +110,35 @@ def no_elements(x):
     return x[:1]
 
 
+def items(x):
+    table, rows = {"a": x}, [x, x + 1]
+    if x[0] > 1:
+        table["a"] = x[1:]
+    else:
+        rows[1] = np.append(x, 3)
+    return table["a"] * 2, rows[0], rows[1]
+
+
+class Polygon:
+    def __init__(self, points):
+        self.points, self.cuts = points, 0
+
+    def cut(self):
+        if self.points[0] > 1:
+            self.points, self.cuts = self.points[1:], self.cuts + 1
+        elif self.points[-1] > 2:
+            self.points = np.append(self.points, 2)
+
+
+def attributes(x):
+    polygon = Polygon(x)
+    polygon.cut()
+    polygon.cut()
+    return polygon.points * 2, polygon.cuts
+
+
 RIGHT = [
+    items, attributes,
     shorter, longer, collected, selected_or_known, selected_or_part, one_of_three, two_dims, returned_early, of_calls,
     written_before, written_on_a_side, new_array_is_written, no_elements,
 ]  # fmt: skip
@@ -136,6 +164,21 @@ def test_results(function, backend):
         assert is_equal(got, want), f"{got} is not {want}"
         np.testing.assert_array_equal(y, x)
     assert compiled.cache_info().misses == 1
+
+
+def cut(polygon):
+    polygon.cut()
+    return polygon.points.sum()
+
+
+def test_attributes_of_arguments(backend):
+    compiled = cyxla.jit(cut, platform=backend)
+    for x in arguments():
+        ours, theirs = Polygon(x.copy()), Polygon(x.copy())
+        for _ in range(3):
+            assert compiled(ours) == cut(theirs)
+            assert is_equal(ours.points, theirs.points)
+            assert ours.cuts == theirs.cuts
 
 
 def view_is_written(x):

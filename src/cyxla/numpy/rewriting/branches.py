@@ -523,15 +523,11 @@ class _ChangedObject:
             )  # fmt: skip
         held = dict(items_of(before))
         keys = dict.fromkeys(k for s in sides for key, k in s.items if key == id(value))
-        self.values = {
-            k: _Joined(
-                f"an item of a {_text(value)}",
-                (self._value(0, k, sides, held), self._value(1, k, sides, held)),
-                failed,
-                test,
-            )
-            for k in keys
+        parts = [s.part for s in sides]
+        pairs = {
+            k: _with_agreed_sizes(self._value(0, k, sides, held), self._value(1, k, sides, held), parts) for k in keys
         }
+        self.values = {k: _Joined(f"an item of a {_text(value)}", pair, failed, test) for k, pair in pairs.items()}
 
     def _value(self, number: int, k: Any, sides: Sequence[_Side], held: dict[Any, Any]) -> _Value:
         side = sides[number]
@@ -551,10 +547,11 @@ class _ChangedPlaces:
     def __init__(self, objects: PythonState, sides: Sequence[_Side], failed: int | None, test: XlaOp) -> None:
         self._objects = objects
         self._effects = {k: effect for s in sides for k, (effect, _) in s.places.items()}
-        self.values = {
-            k: _Joined(effect.text, (self._value(k, sides[0]), self._value(k, sides[1])), failed, test)
-            for k, effect in self._effects.items()
+        parts = [s.part for s in sides]
+        pairs = {
+            k: _with_agreed_sizes(self._value(k, sides[0]), self._value(k, sides[1]), parts) for k in self._effects
         }
+        self.values = {k: _Joined(self._effects[k].text, pair, failed, test) for k, pair in pairs.items()}
 
     def _value(self, k: Any, side: _Side) -> _Value:
         if k in side.places:

@@ -89,6 +89,13 @@ def _sized_set(array: Any, key: Any, value: Any) -> None:
     assign(array, key, value)
 
 
+def _sized_item(array: Any) -> Any:
+    from cyxla.numpy.sized.access import only_element
+
+    message = "can only convert an array of size 1 to a Python scalar"
+    return only_element(array, empty=message, several=message).item()
+
+
 def _at(array: Any) -> Any:
     from cyxla.numpy.indexing.access import IndexedUpdates
 
@@ -99,4 +106,4 @@ hooks.apply_ufunc = apply_ufunc
 hooks.get_item, hooks.set_item, hooks.at = _get_item, _set_item, _at
 hooks.sized_ufunc, hooks.sized_function = _sized_ufunc, _sized_function
 hooks.sized_creation = _sized_creation
-hooks.sized_get, hooks.sized_set = _sized_get, _sized_set
+hooks.sized_get, hooks.sized_set, hooks.sized_item = _sized_get, _sized_set, _sized_item

@@ -298,6 +298,16 @@ def _without_masks(items: Sequence[Any], *, all_of_them: bool) -> list[Any]:
 # -- reading
 
 
+def only_element(array: SizedArray, *, empty: str, several: str) -> TracedArray:
+    """Return the element of an array; runs in which it has none or several fail with these messages."""
+    elements: TracedArray = array.data.ravel()
+    if not elements.size:
+        raise ShapeError(empty, where=_trace.user_line())
+    fail_unless(_np.greater(array.size, 0), array.size, 0, empty)
+    fail_unless(_np.less(array.size, 2), array.size, 0, several)
+    return elements[0]
+
+
 def get(array: Any, key: Any) -> Any:
     """Return ``array[key]``."""
     at = resolve(array, key)

@@ -26,6 +26,8 @@ class Hooks:
         Result of a function that makes an array, such as ``np.zeros``, of a traced size.
     sized_get, sized_set : callable
         Indexing of an array of run-time size.
+    sized_item : callable
+        The only element of an array of run-time size, as a Python number.
     at : callable
         Object behind ``array.at``.
     substituted : callable
@@ -59,6 +61,7 @@ class Hooks:
     sized_creation: Callable[[Callable[..., Any], Any, Any], Any]
     sized_get: Callable[[Any, Any], Any]
     sized_set: Callable[[Any, Any, Any], None]
+    sized_item: Callable[[Any], Any]
     at: Callable[[Any], Any]
     substituted: Callable[[], AbstractContextManager[None]]
     give_plain_numpy: Callable[[], None]

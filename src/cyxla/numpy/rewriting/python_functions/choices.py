@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.array_methods.python_numbers import kind_of
+from cyxla.numpy.sized.access import only_element
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray, as_traced, traced, value_of
 from cyxla.numpy.tracing.results.conversion import convert
@@ -22,6 +24,8 @@ _EMPTY = "The truth value of an empty array is ambiguous. Use `array.size > 0` t
 
 def condition(value: Any) -> Any:
     """Return a bool or a traced number with the truth of a value: lists and tuples are true unless they are empty."""
+    if isinstance(value, SizedArray):
+        return only_element(value, empty=_EMPTY, several=_AMBIGUOUS)
     if isinstance(value, LazyList):
         return (value.length if isinstance(value, StackedList) else len(value)) > 0
     return bool(value) if isinstance(value, (list, tuple)) else value

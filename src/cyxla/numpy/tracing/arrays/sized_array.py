@@ -192,6 +192,12 @@ class SizedArray(NDArrayOperatorsMixin):
             raise_unsupported("be converted to a list", "return it from the function first")
         return StackedList.of_numbers(self.astype(kind), kind)
 
+    def item(self, *index: Any) -> Any:
+        """Return the element at an index as a Python number; without an index, the only element."""
+        if not index:
+            return hooks.sized_item(self)
+        return (self.flatten()[index[0]] if len(index) == 1 else self[index]).item()
+
     def flatten(self, order: str = "C") -> Any:
         """Return a flat copy."""
         return _np.ravel(self, order).copy()

@@ -112,3 +112,42 @@ def test_nan_is_left_to_python():
     f = cyxla.jit(lambda x: (max(x), sorted(x[:3])), platform="interpreter", fallback="numpy")
     nan = np.array([1.0, np.nan, *range(20)])
     assert repr(f(nan)) == repr((max(nan), sorted(nan[:3])))
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.parametrize("count", [5, 40])
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "u4", "i8", "f4"])
+def test_sums_have_the_class_of_the_numbers(dtype, count):
+    x = (np.arange(count) * 9 % 7).astype(dtype)
+    got, want = cyxla.jit(lambda x: sum(x), platform="interpreter")(x), sum(x)
+    assert got == want
+    assert type(got) is type(want)
+
+
+OF_SELECTED = {
+    "sum": lambda x: sum(x[x > 1]), "max": lambda x: max(x[x > 1]), "min": lambda x: min(np.unique(x)),
+    "any": lambda x: (any(x[x > 1] > 4), all(x[x > 1] > 1)), "entropy": lambda x: -sum(x[x > 0] * np.log(x[x > 0])),
+    "empty": lambda x: (sum(x[:0][x[:0] > 1]), any(x[:0][x[:0] > 1])), "sum and more": lambda x: sum(x[x > 1]) / 2,
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::cyxla.errors.FallbackWarning")
+@pytest.mark.parametrize("name", OF_SELECTED)
+def test_of_elements_selected_by_a_mask(name, backend):
+    function = OF_SELECTED[name]
+    compiled = cyxla.jit(function, platform=backend, fallback="numpy")
+    for x in (np.arange(9.0), np.array([3.0, 0.5, 2.5]), np.arange(8), np.ones(4), np.zeros(3, int)):
+        (want, failure), (got, ours) = outcome(function, x), outcome(compiled, x)
+        assert failure in ours
+        assert bool(failure) is bool(ours)
+        assert type(got) is type(want)
+        if not failure:
+            np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+def outcome(function, x):
+    """Return the result and no message, or None and the message of a ValueError."""
+    try:
+        return function(x), ""
+    except ValueError as error:
+        return None, str(error)

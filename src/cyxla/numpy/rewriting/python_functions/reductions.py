@@ -13,20 +13,32 @@ import numpy as np
 from cyxla.errors import TraceError
 from cyxla.numpy.array_methods.number_methods import to_python
 from cyxla.numpy.rewriting.python_functions.choices import condition, select, truth
+from cyxla.numpy.sized.frames import fail_unless
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.numpy.tracing.user_program.classes import class_of, is_number
+from cyxla.numpy.tracing.user_program.doubts import note_doubt
 
 _np: Any = np  # its functions dispatch to this package
 _MOST_UNROLLED: Final = 16  # elements of an array that are taken one by one
 _MOST_SORTED: Final = 64
+try:
+    max(())
+except ValueError as _error:
+    _EMPTY: Final = str(_error).removeprefix("max() ")  # which differs between versions of Python
 
 
 def _is_long(values: Any) -> bool:
     """Return True for a traced vector that a function of whole arrays reduces."""
     is_vector = isinstance(values, TracedArray) and values.known is None and values.ndim == 1
     return is_vector and len(values) > _MOST_UNROLLED
+
+
+def _is_sized(values: Any) -> bool:
+    """Return True for a vector of run-time size, which may have elements."""
+    return isinstance(values, SizedArray) and values.ndim == 1 and values.data.shape[0] > 0
 
 
 def _whole(values: Any) -> Any:
@@ -46,7 +58,7 @@ def _is_traced_number(value: Any) -> bool:
     return is_number(value) and value.known is None
 
 
-def _without_nan(values: TracedArray) -> TracedArray:
+def _without_nan(values: Any) -> Any:
     """Return an array of which the plain function runs instead if it has a NaN, whose place matters to Python."""
     if values.dtype.kind == "f":
         text = f"a NaN is compared\n  at:   {user_line()}"
@@ -58,7 +70,7 @@ def _quantified(original: Callable[[Any], bool], stops_at: bool) -> Callable[[An
     join = "logical_or" if stops_at else "logical_and"
 
     def substitute(values: Any) -> Any:
-        if _is_long(values):
+        if _is_long(values) or _is_sized(values):
             return truth((_np.any if stops_at else _np.all)(values))
         found: Any = None
         checks = 0
@@ -85,6 +97,10 @@ def _extremum(original: Callable[..., Any], better: Callable[[Any, Any], Any]) -
     name = original.__name__
 
     def substitute(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs and _is_sized(args[0]) and args[0].dtype.kind in "iuf":
+            size = args[0].shape[0]
+            fail_unless(_np.greater(size, 0), size, 0, f"{name}() {_EMPTY}")
+            return getattr(_np, name)(_without_nan(args[0]))
         if len(args) == 1 and not kwargs and _is_long(args[0]) and args[0].dtype.kind in "iuf":
             return getattr(_np, name)(_without_nan(args[0]))
         if len(args) == 1 and not kwargs and (vector := _whole(args[0])) is not args[0] and vector.dtype.kind in "iuf":
@@ -109,8 +125,13 @@ def _extremum(original: Callable[..., Any], better: Callable[[Any, Any], Any]) -
 
 
 def _sum(values: Any, start: Any = 0) -> Any:
-    if _is_long(values) and type(start) is int and not start and values.dtype.kind in "biufc":
-        return values.sum()
+    is_of_numbers = type(start) is int and not start and getattr(values, "dtype", np.dtype(object)).kind in "biufc"
+    if is_of_numbers and (_is_long(values) or _is_sized(values)):
+        # Integers keep their type, in which the total may wrap around, as those of NumPy that Python adds.
+        total = values.sum(dtype=values.dtype if values.dtype.kind in "iu" else None)
+        if isinstance(values, SizedArray):
+            note_doubt(total, value_of(_np.equal(values.shape[0], 0)), 0, total)  # that of no elements is Python's
+        return total
     vector = _whole(values)
     if vector is not values and type(start) is int and not start and vector.dtype.kind in "ifc":
         total = _of_element(vector.sum(), values)

@@ -22,7 +22,9 @@ from cyxla.numpy.functions.movement import (
 )
 from cyxla.numpy.indexing.access import convert_for_assignment
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
+from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.promotion import result_type
@@ -344,6 +346,9 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
 @implements(np.tile)
 def tile(A: Any, reps: Any) -> Array:  # noqa: N803 - NumPy's name
     """Repeat an array as a whole."""
+    if is_traced(reps) or (isinstance(reps, (tuple, list)) and any(map(is_traced, reps))):
+        repeated: Array = hooks.sized_function(np.tile, (A if isinstance(A, SizedArray) else as_strong(A), reps), {})
+        return repeated
     array = as_strong(A)
     counts = tuple(int(r) for r in np.atleast_1d(reps))
     if any(c < 0 for c in counts):

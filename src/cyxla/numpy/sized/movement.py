@@ -11,7 +11,7 @@ import numpy as np
 from cyxla.numpy.functions.resizing import repeat_by_counts
 from cyxla.numpy.indexing.equal_values import same_size
 from cyxla.numpy.indexing.ranges import range_of
-from cyxla.numpy.sized.creation import bounded_size
+from cyxla.numpy.sized.creation import bound_of, bounded_size
 from cyxla.numpy.sized.frames import align, fail_unless, fit, rank_of, require_equal, resized, shape_of, wrapped
 from cyxla.numpy.sized.slices import slice_along
 from cyxla.numpy.sized.table import call, sized
@@ -145,22 +145,26 @@ def _roll_along(array: SizedArray, shift: Any, axis: int) -> SizedArray:
 
 @sized(np.tile)
 def tile(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """Repeat an array as a whole."""
-    array = arguments["A"]
-    counts = [index(n) for n in np.atleast_1d(arguments["reps"]).tolist()]
-    rank = max(array.ndim, len(counts))
+    """Repeat an array as a whole, a number of times that may be traced."""
+    array, reps = arguments["A"], arguments["reps"]
+    data, own = (array.data, array.counts) if isinstance(array, SizedArray) else (as_traced(array), {})
+    counts = list(reps) if isinstance(reps, (tuple, list)) else [reps] if is_traced(reps) else np.ravel(reps).tolist()
+    counts = [bounded_size(n) if is_traced(n) else index(n) for n in counts]
+    rank = max(data.ndim, len(counts))
     counts = [1] * (rank - len(counts)) + counts
-    data = array.data.reshape((*[1] * (rank - array.ndim), *array.data.shape))
-    sizes = {d + rank - array.ndim: n for d, n in array.counts.items()}
-    data = _np.tile(data, [1 if d in sizes else n for d, n in enumerate(counts)])
-    for axis, size in list(sizes.items()):
-        if counts[axis] == 1:
-            continue
-        bound = data.shape[axis] * counts[axis]
-        source: Any = _np.remainder(np.arange(bound), _np.maximum(size, 1))
-        data = _np.take(data, source, axis=axis, mode="clip") if bound else resized(data, axis, bound)
-        sizes[axis] = as_size(as_traced(size * counts[axis]), bound)
-    return SizedArray(data, sizes)
+    data = data.reshape((*[1] * (rank - data.ndim), *data.shape))
+    sizes = {d + rank - array.ndim: n for d, n in own.items()}
+    data = _np.tile(data, [1 if d in sizes else bound_of(n) if is_traced(n) else n for d, n in enumerate(counts)])
+    for axis, count in enumerate(counts):
+        if axis in sizes and not (type(count) is int and count == 1):
+            bound = data.shape[axis] * (bound_of(count) if is_traced(count) else count)
+            source: Any = _np.remainder(np.arange(bound), _np.maximum(sizes[axis], 1))
+            data = _np.take(data, source, axis=axis, mode="clip") if bound else resized(data, axis, bound)
+            sizes[axis] = as_size(as_traced(sizes[axis] * count), bound)
+        elif is_traced(count):
+            once = data.shape[axis] // bound_of(count) if bound_of(count) else 0
+            sizes[axis] = as_size(as_traced(count * once), data.shape[axis])
+    return wrapped(data, sizes)
 
 
 @sized(np.repeat)

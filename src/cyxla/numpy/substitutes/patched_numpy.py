@@ -177,7 +177,8 @@ def _substitute_creation(original: Callable[..., Any]) -> Callable[..., Any]:
         if original is _fromfunction and len(args) > 1 and is_traced(args[1]):
             args = (args[0], tuple([index(n) for n in args[1]]), *args[2:])  # names the values that are needed
         if any(map(_is_traced_list, args[:_MAX_LIST_ARGUMENTS])) and original.__name__ not in _SHAPED:
-            return call_function(original, *_lists_to_arrays(args), **kwargs)
+            arrays = args[:1] if original.__name__ == "tile" else args  # the other argument of tile is a tuple of sizes
+            return call_function(original, *_lists_to_arrays(arrays), *args[len(arrays) :], **kwargs)
         if original.__name__ in _SIZED_FUNCTIONS and _has_traced_size(original, args, kwargs):
             if not _called_by_user(original):  # a library needs an array of NumPy's
                 require_sizes(*args, *kwargs.values())

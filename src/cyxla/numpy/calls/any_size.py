@@ -26,6 +26,7 @@ SIZES_BEFORE: Final = {"auto": 2, "any": 1}  # sizes of a dimension that are com
 MOST_BYTES: Final = 1 << 27  # of a padded array; larger ones are better compiled for each size than padded
 MOST_PRODUCT_BYTES: Final = 1 << 23  # of an array that is padded along several dimensions, unless bounds are tight
 LEAST_BOUNDS: Final = (4096, 1024, 256)  # elements of a dimension: those beyond the size take only address space
+LEAST_BOUNDS_OF_LISTS: Final = LEAST_BOUNDS[1:]  # of the first program: 4096 x 4096 elements would often be too many
 MOST_BUFFERS: Final = 2  # sets of padded arguments that a program keeps
 ROOM: Final = 4  # times a size, rounded up to a power of two, is the bound
 
@@ -222,7 +223,8 @@ class AnySizePrograms:
             sizes = None if dims is None else dims.sizes(shapes)
             if dims is None or sizes is None:
                 return None
-            new_program = self._new_program(call, key, dims, shapes, sizes, compile_)
+            least = LEAST_BOUNDS_OF_LISTS if call.growing and not programs else LEAST_BOUNDS
+            new_program = self._new_program(call, key, dims, shapes, possible_bounds(sizes, least), compile_)
             if new_program is None:
                 return None
             replaced = [p for p in programs if (p.dims, p.static) == (dims, new_program.static) and p.serves(call)]
@@ -233,11 +235,17 @@ class AnySizePrograms:
             return new_program.compiled
 
     def _new_program(
-        self, call: Call, key: Any, dims: OpenDims, shapes: Shapes, sizes: tuple[int, ...], compile_: Compile
+        self,
+        call: Call,
+        key: Any,
+        dims: OpenDims,
+        shapes: Shapes,
+        candidates: Sequence[tuple[int, ...]],
+        compile_: Compile,
     ) -> AnySizeProgram | None:
         static = dims.without(shapes)
+        *generous, tight, tightest = candidates
         try:
-            *generous, tight, tightest = possible_bounds(sizes)
             limits = [MOST_PRODUCT_BYTES] * len(generous) + [MOST_BYTES] * 2
             for bounds, limit in zip((*generous, tight, tightest), limits, strict=True):
                 program = AnySizeProgram(dims, static, bounds)
@@ -254,9 +262,9 @@ class AnySizePrograms:
             return None
 
 
-def possible_bounds(sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
+def possible_bounds(sizes: tuple[int, ...], least: Sequence[int] = LEAST_BOUNDS) -> list[tuple[int, ...]]:
     """Return generous bounds for dimensions that had these sizes, then less generous ones, and two tight ones."""
-    bounds = [tuple([max(least, ROOM * _power_of_two(n)) for n in sizes]) for least in LEAST_BOUNDS]
+    bounds = [tuple([max(k, ROOM * _power_of_two(n)) for n in sizes]) for k in least]
     tight = [tuple([k * _power_of_two(n) for n in sizes]) for k in (2, 1)]
     return [*dict.fromkeys(bounds), *tight]
 

@@ -161,3 +161,21 @@ def test_programs_keep_no_values_of_their_trace():
 
     carried(X)
     assert [entry.lowered.program.copies for entry in carried.programs.entries.values()] == [{}]
+
+
+def has_one_row_twice(rows, x):
+    return x + (1 if rows[0] is rows[1] else 2)
+
+
+@pytest.mark.filterwarnings("ignore::cyxla.errors.FallbackWarning")
+def test_rows_of_tables_of_any_size_may_be_one_list(backend):
+    row = [1.0, 2.0]
+    compiled = cyxla.jit(has_one_row_twice, platform=backend, fallback="numpy")
+    for rows in (
+        [[1.0, 2.0], [1.0, 2.0], [3.0, 4.0]],
+        [row, row],
+        [row, row, row],
+        [[1.0, 2.0], [1.0, 2.0]],
+        [row] * 5,
+    ):
+        np.testing.assert_array_equal(compiled(rows, X), has_one_row_twice(rows, X))

@@ -29,6 +29,7 @@ def is_same(one: Any, other: Any) -> Any:
     if one is other or current() is None:
         return one is other
     if isinstance(one, TableRow) and isinstance(other, TableRow):
+        require_current().program.compares_objects = True  # two rows may be one list of the caller
         return one.table is other.table and one.number == other.number
     if _may_be_same(one, other):
         return _are_same_containers(one, other)

@@ -29,6 +29,11 @@ def test_commutative(body, commutes):
     assert is_commutative(parse_module(text).entry) is commutes
 
 
+def test_distances_of_unsigned_numbers_do_not_commute():
+    body = "a = u8[] parameter(0) b = u8[] parameter(1) d = u8[] subtract(a, b) ROOT r = u8[] abs(d)"
+    assert not is_commutative(parse_module(f"HloModule m\nENTRY f {{ {body} }}").entry)
+
+
 @pytest.mark.parametrize("second, commutes", [("multiply(b, d)", True), ("subtract(b, d)", False)])
 def test_commutative_in_pairs(second, commutes):
     text = f"""HloModule m

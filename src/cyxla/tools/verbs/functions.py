@@ -59,9 +59,9 @@ shape may be any that NumPy accepts; elements are moved unless the shapes agree 
 `x.reshape(n, 4, -1)` of an array of shape (n, 64) does. Greatest sizes multiply, so that an array of several such
 dimensions may be too large for a program. The greatest size must be known: that of
 `np.arange(n)` follows from the range of `n`, as of `np.count_nonzero(mask)`, `y.size` or `np.minimum(n, 100)`. `out=`
-of other functions than ufuncs is refused, and `np.squeeze` without `axis=` raises an error if the size happens to
-be 1. `np.unique_values` returns
-sorted elements. `np.bincount` without `minlength=` counts integers below 65,536, or in the range of their dtype.
+of other functions than ufuncs is refused, and `np.squeeze` without `axis=` raises an error if the size happens to be
+one. `np.unique_values` returns sorted elements. `np.bincount` without `minlength=` counts integers below 65,536, or in
+the range of their dtype.
 
 ## Results that NumPy computes
 

@@ -60,7 +60,7 @@ def _expression(ins: Instruction, number: dict[Instruction, int]) -> Hashable:
     """Return a key that is equal for two expressions of equal values."""
     operands, opcode = ins.operands, ins.opcode
     commutes = opcode in COMBINERS or (opcode == "compare" and ins.attrs["direction"] in _EQUALITY)
-    if opcode == "abs" and operands[0].opcode == "subtract":
+    if opcode == "abs" and operands[0].opcode == "subtract" and ins.shape.dtype.is_float:  # unsigned ones wrap around
         opcode, operands, commutes = "distance", operands[0].operands, True
     values = [number[o] for o in operands]
     attrs = ins.attrs["literal"].digest() if opcode == "constant" else repr(ins.attrs)

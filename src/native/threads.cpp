@@ -26,7 +26,7 @@ constexpr int64_t kSpinNs = 50'000;  // ns that an idle worker spins before it p
 constexpr int64_t kLongSpinNs = 400'000;  // the same where no other thread wants its CPU: waking it takes 30 us
 constexpr int64_t kSharedNs = 100'000'000;  // ns for which CPUs are taken as shared
 constexpr int64_t kLossIntervalNs = 20'000'000;  // ns within which a thread that shares its CPU loses it again
-constexpr int64_t kLossCheckNs = 500'000;  // least ns between two checks whether a caller has
+constexpr int64_t kLossNs = 200'000;  // mean ns of such losses: another program has the CPU for longer, the kernel not
 constexpr int64_t kDescheduledNs = 10'000;  // a worker with less CPU time between two checks waits for a CPU
 constexpr std::chrono::milliseconds kWaitInterval{1};  // between two checks of a waiting caller whether workers run
 constexpr int64_t kMinWakeNs = 30'000;  // ns of remaining work from which parked workers are woken
@@ -62,10 +62,17 @@ bool spin_until(Done done, int64_t ns = kSpinNs) {
   return false;
 }
 
-// Return how often the kernel has given the CPU of this thread to another one; -1 if unknown.
-int64_t lost_cpus() {
+// CPU use of this thread at one time.
+struct CpuUse {
+  int64_t losses = 0;  // times that the kernel has given the CPU to another thread
+  int64_t ns = 0, cpu_ns = 0;
+};
+
+CpuUse cpu_use() {
   rusage usage{};
-  return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : -1;
+  if (getrusage(RUSAGE_THREAD, &usage) != 0) return {};
+  const auto ns = [](const timeval &t) { return t.tv_sec * int64_t{1'000'000'000} + t.tv_usec * int64_t{1'000}; };
+  return {usage.ru_nivcsw, clock_ns(), ns(usage.ru_utime) + ns(usage.ru_stime)};
 }
 
 // State word of a pool: generation of the region, a bit that workers may join it, and the number that have joined.
@@ -105,6 +112,7 @@ struct Worker {
   cpu_set_t allowed{};
   std::atomic<bool> active{false};
   int64_t cpu_ns = 0;  // `clock` at the last check
+  CpuUse use;  // at the last check for losses, or when it last woke
   Worker *next = nullptr;
 };
 
@@ -127,12 +135,12 @@ class Pool {
   void close() noexcept;
   Worker *find_descheduled() noexcept;
   void wake() noexcept;
-  void note_lost_cpu(int64_t now) noexcept;
+  void note_lost_cpu(Worker *worker) noexcept;
   void work(int index) noexcept;
   void register_worker(Worker *worker) noexcept;
   bool wait_for_region(uint64_t last_generation, int index, Worker *worker) noexcept;
   template <class Done>
-  bool spin(Done done) noexcept;
+  bool spin(Done done, Worker *worker) noexcept;
   bool join(uint64_t *last_generation) noexcept;
   void leave() noexcept;
   bool run_chunk(ChunkSize &chunk_size) noexcept;
@@ -189,6 +197,7 @@ void Pool::register_worker(Worker *worker) noexcept {
   pthread_getcpuclockid(pthread_self(), &worker->clock);
   sched_getaffinity(0, sizeof worker->allowed, &worker->allowed);
   std::lock_guard<std::mutex> lock(mutex_);
+  worker->use = cpu_use();
   worker->next = workers_;
   workers_ = worker;
 }
@@ -217,11 +226,12 @@ bool Pool::wait_for_region(uint64_t last_generation, int index, Worker *worker) 
     return generation(word_.load(std::memory_order_seq_cst)) != last_generation ||
            index >= target_workers_.load(std::memory_order_relaxed);
   };
-  if (!spin(is_ready)) {
+  if (!spin(is_ready, worker)) {
     std::unique_lock<std::mutex> lock(mutex_);
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     wake_.wait(lock, is_ready);
     sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+    worker->use = cpu_use();
   }
   if (index < target_workers_.load(std::memory_order_relaxed)) return true;
   std::lock_guard<std::mutex> lock(mutex_);
@@ -234,21 +244,21 @@ bool Pool::wait_for_region(uint64_t last_generation, int index, Worker *worker) 
 }
 
 // Threads that spin take CPUs from other threads, also from those of other processes. If there are any, the kernel
-// gives them the CPU of this thread time and again, and not just once.
-void Pool::note_lost_cpu(int64_t now) noexcept {
-  thread_local int64_t lost = lost_cpus();
-  if (std::exchange(lost, lost_cpus()) == lost) return;
-  const int64_t since = now - last_loss_.exchange(now, std::memory_order_relaxed);
-  if (since < kLossIntervalNs) shared_until_.store(now + kSharedNs, std::memory_order_relaxed);
+// gives them the CPU of this thread time and again, and for milliseconds; its own work takes a fraction of one.
+void Pool::note_lost_cpu(Worker *worker) noexcept {
+  const CpuUse before = std::exchange(worker->use, cpu_use()), &use = worker->use;
+  const int64_t losses = use.losses - before.losses, lost_ns = (use.ns - before.ns) - (use.cpu_ns - before.cpu_ns);
+  if (losses == 0 || lost_ns < losses * kLossNs) return;
+  const int64_t since = use.ns - last_loss_.exchange(use.ns, std::memory_order_relaxed);
+  if (since < kLossIntervalNs) shared_until_.store(use.ns + kSharedNs, std::memory_order_relaxed);
 }
 
 // Spin until `done` returns true, for longer if no other threads want the CPUs; return its last value.
 template <class Done>
-bool Pool::spin(Done done) noexcept {
+bool Pool::spin(Done done, Worker *worker) noexcept {
   if (spin_until(done)) return true;
-  const int64_t now = clock_ns();
-  note_lost_cpu(now);
-  return now > shared_until_.load(std::memory_order_relaxed) && spin_until(done, kLongSpinNs);
+  note_lost_cpu(worker);
+  return clock_ns() > shared_until_.load(std::memory_order_relaxed) && spin_until(done, kLongSpinNs);
 }
 
 bool Pool::join(uint64_t *last_generation) noexcept {

@@ -430,6 +430,7 @@ class Jitted(Dispatcher, Generic[P, R]):
 
     def _made_entry(self, call: Call) -> AnyEntry:
         """Return a new program of a call, or a present one for any size."""
+        LocalService(self.platform).compiler.prepare()
         if self._is_uncompiled():
             return self._exact_entry(call)
         has_out = call.binding.out is not None

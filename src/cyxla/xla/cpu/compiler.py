@@ -51,6 +51,11 @@ class CpuCompiler(Compiler):
         """True if there is a C compiler, or none was looked for."""
         return not compiler_search.is_known() or compiler_search.find() is not None
 
+    def prepare(self) -> None:
+        """Begin to look for the C compiler, unless one is known."""
+        if config.get("TIER") != "kernels":
+            compiler_search.find_in_background()
+
     def compile(self, module: HloModule, options: CompileOptions) -> Executable:
         """Compile a verified module; on a cache hit, no pass runs and no C is generated.
 

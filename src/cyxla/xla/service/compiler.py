@@ -49,6 +49,9 @@ class Compiler(ABC):
         """True unless programs run without code of their own for lack of tools on this machine."""
         return True
 
+    def prepare(self) -> None:  # noqa: B027  most platforms need no preparation
+        """Begin in the background what the first compilation would wait for, while its program is written."""
+
     def compile(self, module: HloModule, options: CompileOptions) -> Executable:
         """Compile a verified module."""
         return self.run_backend(self.run_hlo_passes(module, options), options)

@@ -9,6 +9,7 @@ from cyxla import errors
 from cyxla._native import _rt
 from cyxla.xla.cpu.c import isa_levels
 from cyxla.xla.cpu.native import compiler_probe, compiler_search
+from cyxla.xla.service import background
 
 pytestmark = pytest.mark.skipif(compiler_search.find() is None, reason="needs a C compiler")
 
@@ -26,6 +27,7 @@ def fresh_search(monkeypatch, tmp_path):
     monkeypatch.delenv("CC", raising=False)
     compiler_search.find_compiler.cache_clear()
     yield monkeypatch
+    background.submit(lambda: None).wait()  # the end of searches there
     compiler_search.find_compiler.cache_clear()
 
 
@@ -75,6 +77,38 @@ def test_the_probe_is_remembered_until_the_file_changes(fresh_search, tmp_path):
     more, other = runs()
     assert more > first
     assert other != identity
+
+
+@pytest.mark.parametrize("is_early", [False, True], ids=["when needed", "in the background"])
+def test_a_compiler_is_probed_once(is_early, fresh_search, tmp_path):
+    real = compiler_search.require().compiler.command[0]
+    fresh_search.setenv("CC", script(tmp_path / "mycc", f'echo "$*" >> {tmp_path}/runs; exec {real} "$@"'))
+    fresh_search.setenv("CYXLA_CACHE_DIR", str(tmp_path / "another"))
+    compiler_search.find_compiler.cache_clear()
+    assert not compiler_search.is_known()
+    for _ in range(2 * is_early):
+        compiler_search.find_in_background()
+    found = compiler_search.require().compiler
+    runs = (tmp_path / "runs").read_text().splitlines()
+    assert runs.count("--version") == 1
+    if found.steps is not None:  # the programs that the driver runs are tested, not the driver
+        assert not [run for run in runs if "unit0" in run]
+    compiler_search.find_in_background()  # it is known
+    assert compiler_search.require().compiler == found
+    assert len((tmp_path / "runs").read_text().splitlines()) == len(runs)
+
+
+def test_a_search_in_the_background_leaves_errors_to_others(fresh_search, tmp_path, caplog):
+    monitored = script(tmp_path / "broken", f"echo run >> {tmp_path}/runs; exit 1")
+    fresh_search.setenv("CC", monitored)
+    fresh_search.setattr(compiler_search, "is_known", lambda: False)
+    fresh_search.setenv("CYXLA_CC", monitored)
+    compiler_search.find_in_background()
+    with pytest.raises(errors.InvalidArgumentError, match="CYXLA_CC"):
+        compiler_search.find()
+    background.submit(lambda: None).wait()
+    assert (tmp_path / "runs").read_text().split() == ["run", "run"]
+    assert not caplog.text
 
 
 def test_the_level_can_be_lowered_but_not_raised(monkeypatch):

@@ -5,6 +5,7 @@ A compiler is tested once, when it is probed. One that miscompiles a loop is run
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -211,10 +212,10 @@ def check_text() -> str:
     return prelude(text) + text
 
 
-def miscompiled_loops(tools: Toolchain) -> list[str]:
-    """Return a description of each loop that a toolchain miscompiles."""
+def miscompiled_loops(tools: Toolchain, others: Sequence[Unit] = ()) -> list[str]:
+    """Return a description of each loop that a toolchain miscompiles, of a library with other units, too."""
     expected = b"".join(loop.result() for loop in LOOPS)
-    library = Library.from_bytes(compile_units(tools, [Unit(check_text())], limit=PROBE_TIMEOUT))
+    library = Library.from_bytes(compile_units(tools, [Unit(check_text()), *others], limit=PROBE_TIMEOUT))
     program = Program(library, "cyx_main", [(np.uint8, (_BYTES,))], [(np.uint8, (len(expected),))], 0)
     actual, miscompiled, offset = bytes(program(_ARGUMENT)), [], 0
     for loop in LOOPS:
@@ -224,9 +225,22 @@ def miscompiled_loops(tools: Toolchain) -> list[str]:
     return miscompiled
 
 
-def find_workaround(tools: Toolchain) -> tuple[str, ...] | None:
-    """Return the first flags with which a toolchain compiles every loop correctly, or None."""
+def find_workaround(tools: Toolchain, others: Sequence[Unit] = ()) -> tuple[str, ...] | None:
+    """Return the first flags with which a toolchain compiles every loop correctly, or None.
+
+    Parameters
+    ----------
+    tools : Toolchain
+        Compiler, without such flags, and level.
+    others : sequence of Unit
+        Units to compile and link as well.
+
+    Raises
+    ------
+    InternalError, ResourceExhaustedError, DeadlineExceededError
+        The compiler refuses a text or crashes.
+    """
     for flags in WORKAROUNDS[tools.compiler.kind]:
-        if not miscompiled_loops(tools._replace(compiler=tools.compiler._replace(workaround=flags))):
+        if not miscompiled_loops(tools._replace(compiler=tools.compiler._replace(workaround=flags)), others):
             return flags
     return None

@@ -13,7 +13,6 @@ from typing import Any
 
 from cyxla import errors
 from cyxla.xla.cpu.native import compiler_check
-from cyxla.xla.cpu.native.build import compile_units
 from cyxla.xla.cpu.native.compiler_check import PROBE_TIMEOUT
 from cyxla.xla.cpu.native.toolchain import INPUTS, LINK_FLAGS, MAIN, OUTPUT, Compiler, Steps, Toolchain, Unit, which
 
@@ -29,7 +28,7 @@ _FAILURES = (OSError, subprocess.SubprocessError, errors.InternalError, errors.R
 
 
 def probe_compiler(command: tuple[str, ...], isa: str) -> dict[str, Any] | None:
-    """Compile small texts and run one; return facts for the disk, or None if the compiler does not work.
+    """Compile small texts and run them; return facts for the disk, or None if the compiler does not work.
 
     Parameters
     ----------
@@ -41,9 +40,7 @@ def probe_compiler(command: tuple[str, ...], isa: str) -> dict[str, Any] | None:
     try:
         version = _run([*command, "--version"]).stdout
         kind = "clang" if "clang" in version else "gcc"
-        compiler = Compiler(command, kind, "")
-        compile_units(Toolchain(compiler, isa), [Unit(PROBE_TEXT)], limit=PROBE_TIMEOUT)
-        workaround = compiler_check.find_workaround(Toolchain(compiler, isa))
+        compiler, workaround = _working(Compiler(command, kind, ""), isa)
     except _FAILURES as error:
         logger.debug("%s does not work: %s", " ".join(command), error)
         return None
@@ -52,11 +49,33 @@ def probe_compiler(command: tuple[str, ...], isa: str) -> dict[str, Any] | None:
         return None
     if workaround:
         logger.info("%s miscompiles loops; it is run with %s", " ".join(command), " ".join(workaround))
-    steps = _working_steps(compiler._replace(workaround=workaround), isa) if kind == "gcc" else None
-    return {"version": version, "kind": kind, "steps": steps, "workaround": workaround}
+    return {"version": version, "kind": kind, "steps": compiler.steps, "workaround": workaround}
 
 
-def _run(command: list[str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def _working(compiler: Compiler, isa: str) -> tuple[Compiler, tuple[str, ...] | None]:
+    """Return the compiler with its steps if texts compiled by them work, and the flags that it needs.
+
+    The flags are None if it miscompiles loops with any.
+    """
+    if compiler.kind == "gcc":
+        try:
+            by_steps = compiler._replace(steps=_steps(compiler.command))
+            workaround = _find_workaround(by_steps, isa)
+            if workaround is not None:
+                return by_steps, workaround
+            reason: object = "its programs miscompile loops"
+        except (ValueError, *_FAILURES) as error:
+            reason = error
+        logger.debug("%s is run by its driver: %s", " ".join(compiler.command), reason)
+    return compiler, _find_workaround(compiler, isa)
+
+
+def _find_workaround(compiler: Compiler, isa: str) -> tuple[str, ...] | None:
+    """Return the flags that a compiler needs for correct loops, while a second unit tests vectors and contraction."""
+    return compiler_check.find_workaround(Toolchain(compiler, isa), [Unit(PROBE_TEXT, contract=True)])
+
+
+def _run(command: list[str], cwd: str | None = None) -> subprocess.CompletedProcess[str]:
     environment, pipe = {**os.environ, "LC_ALL": "C"}, subprocess.PIPE
     with subprocess.Popen(
         command, stdout=pipe, stderr=pipe, text=True, cwd=cwd, env=environment, start_new_session=True
@@ -72,25 +91,7 @@ def _run(command: list[str], cwd: Path | None = None) -> subprocess.CompletedPro
     return subprocess.CompletedProcess(command, 0, *output)
 
 
-def _working_steps(compiler: Compiler, isa: str) -> Steps | None:
-    """Return the steps of a driver if small texts that they compile work."""
-    import tempfile
-
-    command = compiler.command
-    try:
-        with tempfile.TemporaryDirectory(prefix="cyxla-") as directory:
-            steps = _steps(command, Path(directory))
-        tools = Toolchain(compiler._replace(steps=steps), isa)
-        if miscompiled := compiler_check.miscompiled_loops(tools):
-            raise ValueError(f"its programs miscompile loops: {miscompiled}")
-        compile_units(tools, [Unit(PROBE_TEXT, contract=True), Unit("int x;")], limit=PROBE_TIMEOUT)
-    except (ValueError, *_FAILURES) as error:
-        logger.debug("%s is run by its driver: %s", " ".join(command), error)
-        return None
-    return steps
-
-
-def _steps(command: tuple[str, ...], directory: Path) -> Steps:
+def _steps(command: tuple[str, ...]) -> Steps:
     """Parse the steps from the commands that the driver prints.
 
     Raises
@@ -98,9 +99,12 @@ def _steps(command: tuple[str, ...], directory: Path) -> Steps:
     ValueError
         The driver prints other commands than expected.
     """
-    (directory / "unit.o").write_bytes(b"")
-    compiling = _printed_commands([*command, "-pipe", "-x", "c", "-", "-c", "-o", "unit.o"], directory)
-    linking = _printed_commands([*command, "unit.o", "-o", "library.so", *LINK_FLAGS, "-lgcc"], directory)
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="cyxla-") as directory:
+        (Path(directory) / "unit.o").write_bytes(b"")
+        compiling = _printed_commands([*command, "-pipe", "-x", "c", "-", "-c", "-o", "unit.o"], directory)
+        linking = _printed_commands([*command, "unit.o", "-o", "library.so", *LINK_FLAGS, "-lgcc"], directory)
     if len(compiling) != 2 or len(linking) != 1 or compiling[0][-2:] != ["-o", "-"] or compiling[1][-1] != "unit.o":
         raise ValueError(f"the driver would run {compiling} and {linking}")
     (compiler, assembler), (linker,) = compiling, linking
@@ -113,7 +117,7 @@ def _steps(command: tuple[str, ...], directory: Path) -> Steps:
     )
 
 
-def _printed_commands(command: list[str], directory: Path) -> list[list[str]]:
+def _printed_commands(command: list[str], directory: str) -> list[list[str]]:
     """Return the commands that a driver prints: lines that begin with a blank, separated by bars within a pipeline."""
     output = _run([*command, "-###"], directory).stderr
     words = [word for line in output.splitlines() if line.startswith(" ") for word in (*shlex.split(line), "\n")]

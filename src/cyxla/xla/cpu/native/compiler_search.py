@@ -6,6 +6,7 @@ of its file.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -13,14 +14,18 @@ from collections.abc import Callable
 from functools import cache
 
 from cyxla import config, errors
+from cyxla.forking import new_lock
 from cyxla.xla.cpu.c.target import isa_level
 from cyxla.xla.cpu.native import cache as store
 from cyxla.xla.cpu.native.toolchain import Compiler, Steps, Toolchain, which
+from cyxla.xla.service.background import submit
 
 PROBE_FORMAT = 5  # version of the facts stored about a compiler
 FACTS_FILE = "compilers.json"
 NO_COMPILER = "native code needs a C compiler and none was found"
 COMPILER_HINT = "install gcc or clang, or `pip install cyxla[cc]`, or name one in CYXLA_CC"
+
+_lock = new_lock()  # held during a search
 
 
 def require() -> Toolchain:
@@ -38,10 +43,25 @@ def require() -> Toolchain:
 
 
 def find() -> Toolchain | None:
-    """Return the toolchain of this process, or None when there is no working C compiler (or CYXLA_CC=none)."""
+    """Return the toolchain of this process, or None when there is no working C compiler (or CYXLA_CC=none).
+
+    Waits for a search that is in progress.
+    """
     isa = isa_level()
-    compiler = find_compiler(config.get("CC"), os.environ.get("CC", ""), (isa, config.get("OPT_LEVEL")))
+    with _lock:
+        compiler = find_compiler(config.get("CC"), os.environ.get("CC", ""), (isa, config.get("OPT_LEVEL")))
     return Toolchain(compiler, isa) if compiler else None
+
+
+def find_in_background() -> None:
+    """Begin to look for the compiler on another thread if this takes long; `find` reports errors."""
+    if not is_known():
+        submit(_find_quietly)
+
+
+def _find_quietly() -> None:
+    with contextlib.suppress(errors.OpError):
+        find()
 
 
 def is_known() -> bool:

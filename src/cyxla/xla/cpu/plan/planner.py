@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from cyxla.xla.cpu.kernel.groups import Group
-from cyxla.xla.cpu.kernel.kernel import Step
 from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, leaves, own_leaves, resolve
-from cyxla.xla.cpu.loops.blocked_while import emit_blocked_while
-from cyxla.xla.cpu.loops.local_while import emit_local_while, indexes_small_arrays
-from cyxla.xla.cpu.nests.emit import emit_nest
 from cyxla.xla.cpu.plan.equal_groups import GroupEmitter
 from cyxla.xla.cpu.plan.fusion import article, fuse
 from cyxla.xla.cpu.plan.horizontal_fusion import fuse_small_kernels
@@ -76,25 +71,14 @@ def plan(computation: Computation, live_results: Sequence[LiveResult] = (), rang
 
 
 def _while(group: Group, reasons: list[Refusal], ranges: IndexRanges | None, state: LoopState) -> Node:
+    from cyxla.xla.cpu.plan.loop_kernels import loop_kernel  # most programs have no loops
+
     assert ranges is not None
+    kernel, refusals = loop_kernel(group, ranges)
+    if kernel is not None:
+        return KernelNode(kernel)
+    reasons += refusals
     (ins,) = group.instructions
-    if indexes_small_arrays(ins):
-        nest = emit_nest(ins, ranges)
-        if isinstance(nest, Step):
-            return KernelNode(replace(nest, groups=(group,)))
-    local = emit_local_while(ins, ranges)
-    if isinstance(local, Step):
-        return KernelNode(replace(local, groups=(group,)))
-    blocked = emit_blocked_while(ins)
-    if isinstance(blocked, Step):
-        return KernelNode(replace(blocked, groups=(group,)))
-    nest = emit_nest(ins, ranges)
-    if isinstance(nest, Step):
-        return KernelNode(replace(nest, groups=(group,)))
-    subject = f"while {ins.shape.static}"
-    reasons.append(Refusal("loop", subject, f"not one kernel with the state in locals, since: {local}"))
-    reasons.append(Refusal("loop", subject, f"not one kernel of blocks, since: {blocked}"))
-    reasons.append(Refusal("loop", subject, f"not one kernel with arrays in memory, since: {nest}"))
     body, condition = ins.called
     planned = plan(body, live_results_of(ins, state), ranges=ranges)
     return WhileNode(leaves(ins.operands[0]), own_leaves(ins), plan(condition, ranges=ranges), planned)

@@ -13,7 +13,7 @@ from typing import Final
 
 from cyxla.forking import call_in_child, new_lock
 
-THRESHOLD: Final = 50_000  # new containers between two searches, in place of 700: a few megabytes
+THRESHOLD: Final = 100_000  # new containers between two searches, in place of 700: about ten megabytes
 
 
 class _Pause:

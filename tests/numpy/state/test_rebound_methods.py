@@ -1,6 +1,7 @@
 """Methods and properties of classes, and code and defaults of functions, which are replaced between calls."""
 
 import functools
+import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -209,3 +210,56 @@ def test_cached_methods():
     table.rows(3).append(1)
     table.rows(3)[0][1] = 9
     np.testing.assert_array_equal(jitted(X), X + np.array([0, 9, 6]))
+
+
+MODE = SHIFT = 1.0
+
+
+@functools.cache
+def lowered(mode, known=("one", "two")):
+    names = [name.lower() for name in known]
+    if mode.lower() not in names:
+        raise ValueError(f"{mode} is none of {names}")
+    return mode.lower()
+
+
+@functools.cache
+def of_global(mode):
+    return f"{mode}{MODE}"
+
+
+@functools.cache
+def of_global_inside(mode):
+    return sum(SHIFT for _ in mode)
+
+
+@functools.cache
+def of_object(mode):
+    return getattr(mode, "factor", 5.0)
+
+
+def change_first(x, cached, argument):
+    global MODE
+    MODE = 3.0
+    cached(argument)
+    return x * MODE
+
+
+def test_cached_functions_that_read_their_arguments_alone_may_follow_changes(monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "MODE", 1.0)
+    jitted = cyxla.jit(lambda x: change_first(x, lowered, "ONE"))
+    np.testing.assert_array_equal(jitted(X), X * 3)
+    assert (MODE, lowered.cache_info().currsize) == (3.0, 1)
+    with pytest.raises(ValueError, match="three is none of"):
+        cyxla.jit(lambda x: change_first(x, lowered, "three"))(X)
+
+
+@pytest.mark.parametrize(
+    "cached, argument",
+    [(of_global, "one"), (of_global_inside, "one"), (of_object, Table), (functools.cache(lambda v: X), 1.0)],
+    ids=["global", "global in a comprehension", "object", "array"],
+)
+def test_other_cached_functions_may_not(cached, argument, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "MODE", 1.0)
+    with pytest.raises(cyxla.errors.TraceError, match="keeps its results, is called after"):
+        cyxla.jit(lambda x: change_first(x, cached, argument))(X)

@@ -102,6 +102,26 @@ def test_sizes_without_a_bound_raise(size):
         cyxla.jit(lambda x: size(x.sum()), platform="interpreter")(np.arange(300))
 
 
+RANGES = {
+    "length": (lambda k: 2.0 ** np.arange(np.ceil(k)), [(2.5,), (4.5,)]),
+    "limits": (lambda a, b: np.arange(a, b, 0.5), [(1.0, 3.0), (0.0, 2.2)]),
+    "step": (lambda a, k: np.arange(0, a, k), [(4, 1.5), (4, 0.7)]),
+    "of a step": (lambda n: np.arange(0, 1, 1 / n), [(4,), (7,)]),
+    "float32": (lambda a: np.arange(0, a, dtype=np.float32), [(np.float32(2.5),), (np.float32(3),)]),
+    "downwards": (lambda a: np.arange(a, 0, -0.5), [(1.2,), (-1.0,)]),
+}
+
+
+@pytest.mark.parametrize("function, calls", RANGES.values(), ids=RANGES)
+def test_ranges_between_floats_are_compiled_for_each(function, calls):
+    jitted = cyxla.jit(function)
+    for arguments in calls:
+        got, want = jitted(*arguments), function(*arguments)
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)
+    assert jitted.cache_info().misses == len(calls)
+
+
 def extremes(x, n):
     y = x[:n]
     return y.max() + (y * 2).min(), np.argmax(y), np.exp(y - y.max())

@@ -86,8 +86,8 @@ def _arange(start: Any = None, stop: Any = None, step: Any = 1, dtype: Any = Non
     step = 1 if step is None else step
     kinds = [v.kind if isinstance(v, TracedArray) else np.asarray(v).dtype for v in (start, stop, step)]
     if is_traced(step) or any(np.dtype(k if k is not int else np.int64).kind not in "iub" for k in kinds):
-        raise TraceError("np.arange of traced limits needs integers, and a step that is not traced", where=user_line(),
-                         hint="make the arguments static, or multiply np.arange(n) by a step")  # fmt: skip
+        for value in filter(is_traced, (start, stop, step)):
+            value.__index__()  # names the arguments that have to be static
     low, high, step = (v if is_traced(v) else index(v) for v in (start, stop, step))
     if step == 0:
         raise ZeroDivisionError("division by zero")

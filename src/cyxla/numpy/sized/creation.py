@@ -181,9 +181,7 @@ def copy(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 @sized(np.asarray, np.array, np.asanyarray, np.ascontiguousarray, np.asarray_chkfinite, np.require, np.asfortranarray)
 def asarray(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Convert an array."""
-    array = arguments.get("a", arguments.get("object"))
-    if not isinstance(array, SizedArray):
-        raise_unsupported("be a member of a list", "use np.concatenate or np.stack")
+    array = _stacked(arguments.get("a", arguments.get("object")))
     dtype = arguments.get("dtype")
     if arguments.get("ndmin", 0) > array.ndim:
         raise_unsupported("get more dimensions by ndmin=", "index it: x[None]")
@@ -193,6 +191,11 @@ def asarray(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if dtype is None or array.dtype == np.dtype(dtype):
         return array.copy() if copies else array
     return array.astype(dtype)
+
+
+def _stacked(value: Any) -> Any:
+    """Return an array in the place of a list of arrays of equal sizes, or of such lists."""
+    return _np.stack([_stacked(v) for v in value]) if isinstance(value, (list, tuple)) else value
 
 
 def raise_unsupported_check() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from cyxla.numpy.sized.frames import Frame, align, require_equal, resized, shape_of
 from cyxla.numpy.sized.searching import SEARCHES
 from cyxla.numpy.sized.table import call, sized
-from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, raise_unsupported, valid
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, is_sized, raise_unsupported, valid
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.promotion import output_error
@@ -21,13 +21,6 @@ from cyxla.xla.hlo.builder import functions as xla
 _CONTAINERS = (list, tuple)
 _LISTS = ("condlist", "choicelist", "choices")  # parameters that are lists of arrays
 _OUT_MESSAGE = "non-broadcastable output operand with shape ({},) doesn't match the broadcast shape ({},)"
-
-
-def contains_sized(value: Any) -> bool:
-    """Return True if a value, or a member of a list, has a run-time size."""
-    if isinstance(value, _CONTAINERS):
-        return any(map(contains_sized, value))
-    return isinstance(value, SizedArray)
 
 
 def _is_list(value: Any, name: str) -> bool:
@@ -209,6 +202,6 @@ def search(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Compute a function of each element of one array, and of all elements of others."""
     name, handler = SEARCHES[func.__name__]
     queries = arguments[name]
-    if contains_sized([v for n, v in arguments.items() if n != name]):
+    if is_sized([v for n, v in arguments.items() if n != name]):
         return handler(func, arguments)
     return queries.like(call(func, {**arguments, name: queries.data}))

@@ -13,10 +13,9 @@ from cyxla.numpy.functions.resizing import kept_mask
 from cyxla.numpy.indexing.packing import nonzero_indices
 from cyxla.numpy.sized.access import normalised
 from cyxla.numpy.sized.creation import arange
-from cyxla.numpy.sized.elementwise import contains_sized
 from cyxla.numpy.sized.frames import shape_of
 from cyxla.numpy.sized.table import call, sized
-from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, raise_unsupported
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, is_sized, raise_unsupported
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.registry import implementation_of
 from cyxla.numpy.tracing.results.conversion import convert
@@ -137,7 +136,7 @@ def delete(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if axis is None:
         array, axis = _np.ravel(array), 0
     axis = int(np.lib.array_utils.normalize_axis_index(axis, array.ndim))
-    if contains_sized(arguments["obj"]) and not isinstance(array, SizedArray):
+    if is_sized(arguments["obj"]) and not isinstance(array, SizedArray):
         kept = kept_mask(array.shape[axis], arguments["obj"], axis)
     elif isinstance(array, SizedArray) and axis in array.counts:
         kept = kept_mask(array.counts[axis], arguments["obj"], axis, array.data.shape[axis])

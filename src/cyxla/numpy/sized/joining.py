@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import OutOfRangeError, ShapeError
-from cyxla.numpy.sized.elementwise import contains_sized
 from cyxla.numpy.sized.frames import fail_unless, fit, rank_of, require_equal, resized, wrapped
 from cyxla.numpy.sized.table import call, sized
-from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, raise_unsupported
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, is_sized, raise_unsupported
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.results.promotion import result_type
 from cyxla.numpy.tracing.trace import user_line
@@ -33,7 +32,7 @@ def concatenate(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     arrays, axis = list(arguments["arrays"]), arguments.get("axis", 0)
     if arguments.get("out") is not None:
         raise_unsupported("be concatenated with out=", "use the result")
-    arrays = [a if isinstance(a, SizedArray) else _np.asarray(a) if contains_sized(a) else as_traced(a) for a in arrays]
+    arrays = [a if isinstance(a, SizedArray) else _np.asarray(a) if is_sized(a) else as_traced(a) for a in arrays]
     if axis is None:
         arrays, axis = [_np.ravel(a) for a in arrays], 0
     ranks = {a.ndim for a in arrays}

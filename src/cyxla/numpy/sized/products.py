@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.sized.elementwise import contains_sized
 from cyxla.numpy.sized.frames import rank_of, require_equal, resized, wrapped
 from cyxla.numpy.sized.reductions import fail_if_empty, keep
 from cyxla.numpy.sized.slices import slice_along
 from cyxla.numpy.sized.table import call, sized
-from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, raise_unsupported
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, is_sized, raise_unsupported
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced
 from cyxla.records import dataclass
 
@@ -224,7 +223,7 @@ def norm(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     array, order, axis = arguments["x"], arguments.get("ord"), arguments.get("axis")
     is_vector = func.__name__ == "vector_norm" or (axis is None and (order is None or array.ndim == 1)) or (
         axis is not None and np.ndim(axis) == 0)  # fmt: skip
-    if not is_vector or contains_sized(order) or (order is not None and (isinstance(order, str) or order < 0)):
+    if not is_vector or is_sized(order) or (order is not None and (isinstance(order, str) or order < 0)):
         raise_unsupported("be passed to np.linalg.norm with this order", "use np.abs, np.min and np.sum")
     axes = range(array.ndim) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, array.ndim)
     keepdims = arguments.get("keepdims", False)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.sized.elementwise import align_arguments, contains_sized
+from cyxla.numpy.sized.elementwise import align_arguments
 from cyxla.numpy.sized.frames import resized
 from cyxla.numpy.sized.reductions import fail_if_empty
 from cyxla.numpy.sized.table import call, sized
-from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, raise_unsupported, valid
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, is_sized, raise_unsupported, valid
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN
 
@@ -42,7 +42,7 @@ def diff(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 def _end(value: Any, array: Any, axis: int) -> list[Any]:
     if value is NOT_GIVEN:
         return []
-    if not contains_sized(value) and np.ndim(value) == 0:
+    if not is_sized(value) and np.ndim(value) == 0:
         if array.ndim > 1:
             raise_unsupported("be passed to np.diff with a number before or after", "use np.concatenate")
         value = _np.reshape(value, (1,))
@@ -80,7 +80,7 @@ def trapezoid(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 def gradient(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Compute the gradient of a vector: central differences, one-sided ones at the ends."""
     array, spacings = arguments["f"], arguments.get("varargs", ())
-    if array.ndim != 1 or arguments.get("edge_order", 1) != 1 or any(np.ndim(s) or contains_sized(s) for s in spacings):
+    if array.ndim != 1 or arguments.get("edge_order", 1) != 1 or any(np.ndim(s) or is_sized(s) for s in spacings):
         raise_unsupported("be passed to np.gradient unless it is a vector with one spacing", "use np.diff")
     fail_if_empty(
         array[1:],
@@ -140,7 +140,7 @@ def corrcoef(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 def histogram(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Count elements in bins: those of the padding weigh nothing, and are in the range of the others."""
     array, weights = arguments["a"], arguments.get("weights")
-    if contains_sized(arguments.get("bins")) or isinstance(arguments.get("bins"), str):
+    if is_sized(arguments.get("bins")) or isinstance(arguments.get("bins"), str):
         raise_unsupported("be the bins of np.histogram")
     if not isinstance(array, SizedArray):
         raise_unsupported("be the weights of np.histogram")

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.substitutes.new_array import called_by_library
 from cyxla.numpy.substitutes.proxy import Proxy
+from cyxla.numpy.substitutes.ufuncs_of_lists import as_array, is_traced_list
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.arrays.known_array import KnownArray
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, require_known
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, is_sized
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, require_known
+from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.results.promotion import dtype_of, result_type
 
 
@@ -67,7 +72,7 @@ class Concatenator(Proxy):
         if _trace.current() is not None:
             for item in items:
                 _require_known_bounds(item)
-        if not is_traced(list(items)) or _trace.current() is None:
+        if _trace.current() is None or not is_traced_list(items):
             return self._original[key]
         if any(isinstance(k, str) for k in items):
             raise UnimplementedError(
@@ -78,15 +83,23 @@ class Concatenator(Proxy):
         from cyxla.numpy.functions.joining import concatenate
 
         arrays = [self._convert(k) for k in items]
-        dtype = dtype_of(result_type(*[a.kind for a in arrays]))
-        return concatenate([self._expand(as_traced(a, dtype)) for a in arrays], -1 if self._columns else 0)
+        dtype = dtype_of(result_type(*[a.dtype if isinstance(a, SizedArray) else a.kind for a in arrays]))
+        expanded, axis = [self._expand(a, dtype) for a in arrays], -1 if self._columns else 0
+        if is_sized(expanded):
+            return hooks.sized_function(np.concatenate, (expanded, axis), {})
+        return concatenate(expanded, axis)
 
-    def _convert(self, item: Any) -> TracedArray:
-        return as_traced(self._original[item] if isinstance(item, slice) else item)
+    def _convert(self, item: Any) -> TracedArray | SizedArray:
+        array = self._original[item] if isinstance(item, slice) else as_array(item)
+        return array if isinstance(array, SizedArray) else as_traced(array)
 
-    def _expand(self, array: TracedArray) -> TracedArray:
+    def _expand(self, array: TracedArray | SizedArray, dtype: Any) -> Any:
         from cyxla.numpy.functions.movement import reshape_row_major
 
+        if isinstance(array, SizedArray):
+            array = array.astype(dtype)
+            return array[:, None] if self._columns and array.ndim == 1 else array
+        array = as_traced(array, dtype)
         if not self._columns:
             return array if array.ndim else reshape_row_major(array, (1,))
         return array if array.ndim > 1 else reshape_row_major(array, (array.size, 1))

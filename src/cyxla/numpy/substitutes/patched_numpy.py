@@ -32,9 +32,9 @@ from cyxla.numpy.substitutes.concatenators import Concatenator, Grid
 from cyxla.numpy.substitutes.iterators import ndenumerate, nditer
 from cyxla.numpy.substitutes.new_array import NdarrayClass, called_by_library
 from cyxla.numpy.substitutes.proxy import CallableProxy
-from cyxla.numpy.substitutes.ufuncs_of_lists import UfuncOfLists
+from cyxla.numpy.substitutes.ufuncs_of_lists import UfuncOfLists, as_array, is_traced_list
 from cyxla.numpy.tracing.arrays.known_array import KnownArray
-from cyxla.numpy.tracing.arrays.sized_array import SizedArray
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, is_sized
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced, require_sizes
 from cyxla.numpy.tracing.function_calls import call_function
@@ -81,6 +81,7 @@ _MAX_LIST_ARGUMENTS = 3  # number of leading arguments that may be lists of trac
 _LIBRARIES = ("cyxla", "numpy", "scipy", "ml_dtypes")
 _SHAPE_FUNCTIONS = ("zeros", "ones", "empty", "full")  # functions whose first argument is a shape
 _SHAPED = (*_SHAPE_FUNCTIONS, "indices")  # functions of which a tuple of sizes is no array
+_ARRAY_ARGUMENTS = {"tile": 1}  # leading arguments that are arrays, where others are tuples of sizes
 _SIZE_ARGUMENTS = {"arange": 3, "tri": 2, "eye": 2, "identity": 1, "indices": 1}  # leading arguments that are sizes
 _SIZED_FUNCTIONS = (*_SHAPE_FUNCTIONS, *_SIZE_ARGUMENTS, "linspace")  # functions that make arrays of traced sizes
 _full: Any = np.full
@@ -157,10 +158,10 @@ def _substitute_conversion(original: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(source, StackedList) and source.is_sized:
             kwargs = {k: v for k, v in kwargs.items() if k not in ("a", "object")}
             return hooks.sized_function(original, (source.as_array(), *args[1:]), kwargs)
+        if is_sized(source) and _called_by_user(original):
+            return hooks.sized_function(original, args, kwargs)
         if is_traced(source):
             return call_function(original, *args, **kwargs)
-        if isinstance(source, SizedArray) and _called_by_user(original):
-            return hooks.sized_function(original, args, kwargs)
         if not _called_by_user(original):
             return original(*args, **kwargs)  # a known array gives its values
         if isinstance(source, TracedArray):
@@ -176,9 +177,9 @@ def _substitute_creation(original: Callable[..., Any]) -> Callable[..., Any]:
         kwargs = _without_like(kwargs)
         if original is _fromfunction and len(args) > 1 and is_traced(args[1]):
             args = (args[0], tuple([index(n) for n in args[1]]), *args[2:])  # names the values that are needed
-        if any(map(_is_traced_list, args[:_MAX_LIST_ARGUMENTS])) and original.__name__ not in _SHAPED:
-            arrays = args[:1] if original.__name__ == "tile" else args  # the other argument of tile is a tuple of sizes
-            return call_function(original, *_lists_to_arrays(arrays), *args[len(arrays) :], **kwargs)
+        if any(map(is_traced_list, args[:_MAX_LIST_ARGUMENTS])) and original.__name__ not in _SHAPED:
+            count = _ARRAY_ARGUMENTS.get(original.__name__, len(args))
+            return call_function(original, *_lists_to_arrays(args[:count]), *args[count:], **kwargs)
         if original.__name__ in _SIZED_FUNCTIONS and _has_traced_size(original, args, kwargs):
             if not _called_by_user(original):  # a library needs an array of NumPy's
                 require_sizes(*args, *kwargs.values())
@@ -209,7 +210,7 @@ def _substitute_take(original: Callable[..., Any]) -> Callable[..., Any]:
     def substitute(a: Any, indices: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(a, SizedArray) or isinstance(indices, SizedArray):
             return hooks.sized_function(original, (a, indices, *args), kwargs)
-        if not (is_traced(indices) or _is_traced_list(a)):
+        if not (is_traced(indices) or is_traced_list(a)):
             return original(a, indices, *args, **kwargs)
         return call_function(original, a, indices, *args, **kwargs)
 
@@ -222,7 +223,7 @@ def _substitute_list_arguments(original: Callable[..., Any]) -> Callable[..., An
     def substitute(*args: Any, **kwargs: Any) -> Any:
         if args and type(args[0]) is list and any(isinstance(a, SizedArray) for a in args[0]):
             args = (tuple(args[0]), *args[1:])  # NumPy dispatches on the arrays of a tuple
-        if any(map(_is_traced_list, args[:_MAX_LIST_ARGUMENTS])):
+        if any(map(is_traced_list, args[:_MAX_LIST_ARGUMENTS])):
             args = _lists_to_arrays(args)
         return initialised(original, args, kwargs)
 
@@ -233,7 +234,7 @@ def _substitute_first_argument(original: Callable[..., Any]) -> Callable[..., An
     """Substitute a function whose other arguments may be tuples of traced sizes."""
 
     def substitute(*args: Any, **kwargs: Any) -> Any:
-        return original(*(np.array(a) if _is_traced_list(a) else a for a in args[:1]), *args[1:], **kwargs)
+        return original(*map(as_array, args[:1]), *args[1:], **kwargs)
 
     return substitute
 
@@ -242,23 +243,16 @@ def _substitute_sequence_arguments(original: Callable[..., Any]) -> Callable[...
     """Substitute a function that NumPy dispatches on the arrays of a sequence, not on lists in it."""
 
     def substitute(*args: Any, **kwargs: Any) -> Any:
-        if not (args and isinstance(args[0], (list, tuple)) and any(map(_is_traced_list, args[0]))):
+        if not (args and isinstance(args[0], (list, tuple)) and any(map(is_traced_list, args[0]))):
             return original(*args, **kwargs)
-        return original([np.array(a) if _is_traced_list(a) else a for a in args[0]], *args[1:], **kwargs)
+        return original(list(map(as_array, args[0])), *args[1:], **kwargs)
 
     return substitute
 
 
 def _lists_to_arrays(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Replace lists of traced arrays among the arguments by arrays."""
-    return (
-        *(np.array(a) if _is_traced_list(a) else a for a in args[:_MAX_LIST_ARGUMENTS]),
-        *args[_MAX_LIST_ARGUMENTS:],
-    )
-
-
-def _is_traced_list(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and is_traced(value)
+    return (*map(as_array, args[:_MAX_LIST_ARGUMENTS]), *args[_MAX_LIST_ARGUMENTS:])
 
 
 _SUBSTITUTE_MAKERS: dict[Callable[[Any], Callable[..., Any]], tuple[str, ...]] = {

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.substitutes.proxy import Proxy
+from cyxla.numpy.tracing.arrays.sized_array import is_sized
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced
+from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.results.uninitialised import initialised
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import current
@@ -45,14 +47,24 @@ class UfuncOfLists(Proxy):
         return _accept_lists(attribute, _ARRAY_ARGUMENTS[name]) if name in _ARRAY_ARGUMENTS else attribute
 
 
+def is_traced_list(value: Any) -> bool:
+    """Return True for a list that holds traced arrays, or arrays of run-time size."""
+    return isinstance(value, (list, tuple)) and (is_traced(value) or is_sized(value))
+
+
+def as_array(value: Any) -> Any:
+    """Return an array in the place of a list that holds traced arrays; other values as they are."""
+    if not is_traced_list(value):
+        return value
+    array: Any = np.array  # dispatches to this package
+    return hooks.sized_function(array, (value,), {}) if is_sized(value) else array(value)
+
+
 def stack_lists(args: tuple[Any, ...], count: int) -> tuple[Any, ...]:
     """Replace lists that hold traced arrays among the first arguments by arrays."""
     if current() is None or not any(isinstance(a, (list, tuple)) for a in args[:count]):
         return args
-    array: Any = np.array  # dispatches to this package
-    return (
-        tuple([array(a) if isinstance(a, (list, tuple)) and is_traced(a) else a for a in args[:count]]) + args[count:]
-    )
+    return (*map(as_array, args[:count]), *args[count:])
 
 
 def _mark_as_arrays(result: Any) -> Any:

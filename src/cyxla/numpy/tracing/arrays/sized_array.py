@@ -14,7 +14,7 @@ from cyxla.numpy.tracing import containers
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.arrays.number_storage import python_class
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, note_text, value_of
+from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray, note_text, value_of
 from cyxla.numpy.tracing.containers import Kind, Tree
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS, full_name
@@ -416,6 +416,15 @@ def _parts(array: SizedArray) -> Sequence[Any]:
 
 SIZED = Kind(_parts, lambda v: tuple(v.counts if isinstance(v._data, (TracedArray, type(None))) else v._counts),
              lambda v: ("", *[".size"] * (len(_parts(v)) - 1)), _build)  # fmt: skip
+
+
+def is_sized(value: Any) -> bool:
+    """Return True if a value, or a member of a list, has a run-time size."""
+    if isinstance(value, LazyList):  # its elements are of one shape, and are not made for this
+        return False
+    if isinstance(value, (list, tuple)):
+        return any(map(is_sized, value))
+    return isinstance(value, SizedArray)
 
 
 def contains_sized(tree: Tree) -> bool:

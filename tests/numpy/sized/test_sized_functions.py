@@ -142,9 +142,21 @@ A[m].T[:, ::-1] | A[m].T[i] | x[m][()] | x[m][...] | x[n[m]] | A[n[m] % 6, 1]
 np.take(x[m], i) | np.take(x[m], -1) | np.take(A[m], i, axis=1) | np.take(A[m], 0, axis=0)
 np.take(x[m], i, mode="clip") | np.compress(x[m] > 0, x[m]) | np.nonzero(x[m]) | np.argwhere(A[m] > 0)
 """
+LISTS = """
+np.array([x[m], n[m]]) | np.array((x[m], x[m]), np.float32) | np.array([[x[m]], [f[m]]]) | np.asarray([A[m], A[m]])
+np.array([x[m], n[m]]).T | np.array([x[m], x[:3]]) | np.array([x[m], x[~m]]) | np.array([x[m], 1.0])
+np.array(list(zip([x[m], x[m]], [n[m], n[m]]))) | np.ravel([x[m], x[m]]) | np.transpose([x[m], n[m]])
+np.mean([x[m], n[m]], axis=0) | np.sum([x[m], x[m]]) | np.max([x[m], n[m]], axis=0) | np.maximum([x[m], x[m]], 2)
+np.add.reduce([x[m], n[m]]) | np.hypot([x[m], n[m]], [n[m], x[m]]) | np.dot([x[m], n[m]], x[m])
+np.linalg.norm([x[m], x[m]], axis=0) | np.cov([x[m], n[m]]) | np.concatenate([[x[m], x[m]], [n[m], n[m]]])
+np.r_[x[m], x] | np.r_[0, np.flatnonzero(m) + 1, len(x)] | np.r_[1:4, x[m]] | np.r_[x[m], [1, 2]] | np.r_[A[m], A]
+np.r_[np.float32(1), x[m].astype(np.float32), 2] | np.r_[[n[m], n[m]]] | np.r_[x[m], c[m], k] | np.r_[n[m], i]
+np.c_[x[m], n[m]] | np.c_[A[m], x[m]] | np.c_[x[m], x] | np.c_[np.c_[n[m], n[m]], x[m]] | np.c_[x[m], 1.0]
+np.diff(np.r_[0, m.astype(int), 0]) | np.nonzero(np.diff(np.r_[0, b, 0]))[0].reshape(-1, 2)
+"""
 TABLES = {
     "creation": CREATION, "sets": SETS, "elementwise": ELEMENTWISE, "reductions": REDUCTIONS, "sorting": SORTING,
-    "joining": JOINING, "products": PRODUCTS, "indexing": INDEXING,
+    "joining": JOINING, "products": PRODUCTS, "indexing": INDEXING, "lists": LISTS,
 }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from cyxla.numpy.rewriting.python_functions.new_objects import record_copies
 from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
 from cyxla.numpy.state.scope import Scope, outside_values
 from cyxla.numpy.substitutes.patched_numpy import NDARRAY
+from cyxla.numpy.tracing.arrays.known_array import KnownArray
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.results.conversion import convert
@@ -54,6 +55,10 @@ def _isinstance(value: Any, classes: Any) -> bool:
     return issubclass(class_of(value), classes) or any(c in _TRACED for c in named)
 
 
+def _issubclass(kind: Any, classes: Any) -> bool:
+    return issubclass(np.ndarray if kind is NDARRAY else kind, classes)
+
+
 _TRACED: Final = (TracedArray, SizedArray)  # which libraries may ask for
 
 
@@ -69,7 +74,13 @@ def _scalar_class(kind: type) -> Callable[..., Any]:
     """Return the substitute for a class of NumPy's scalars, which converts numbers and arrays."""
 
     def substitute(*args: Any, **kwargs: Any) -> Any:
-        if len(args) != 1 or kwargs or not is_traced(args[0]):
+        if len(args) != 1 or kwargs:
+            return kind(*args, **kwargs)
+        if isinstance(args[0], (TracedArray, SizedArray)) and args[0].ndim and args[0].dtype == kind:
+            return args[0]  # the array itself, as in NumPy
+        if isinstance(args[0], SizedArray) or (isinstance(args[0], KnownArray) and args[0].ndim):
+            return args[0].astype(kind)
+        if not is_traced(args[0]):
             return kind(*args, **kwargs)
         if isinstance(args[0], (list, tuple)):
             return _np.array(args[0], kind)
@@ -84,7 +95,7 @@ def _scalar_class(kind: type) -> Callable[..., Any]:
 
 #: Substitutes that need no more than their arguments.
 SUBSTITUTES: dict[Any, Callable[..., Any]] = {
-    type: _type, isinstance: _isinstance, callable: _callable, np.isscalar: _isscalar,
+    type: _type, isinstance: _isinstance, issubclass: _issubclass, callable: _callable, np.isscalar: _isscalar,
     **{kind: _scalar_class(kind) for kind in _SCALARS},
 }  # fmt: skip
 

@@ -20,8 +20,12 @@ _CALLING = frozenset({
 })  # fmt: skip
 _ARRAY_ATTRIBUTES = frozenset(dir(np.ndarray)) | {"at"}
 _FORMATS = frozenset("%{")
-#: Names in NumPy that a rewritten function reads otherwise.
-_SUBSTITUTED = (frozenset(str(getattr(f, "__name__", "")) for f in SUBSTITUTES) & frozenset(dir(np))) | {"__class__"}
+#: Names in NumPy that a rewritten function reads otherwise, with aliases such as `np.double`.
+_SUBSTITUTED = (
+    frozenset(str(getattr(f, "__name__", "")) for f in SUBSTITUTES) & frozenset(dir(np))
+    | {name for name, value in vars(np).items() if isinstance(value, type) and value in SUBSTITUTES}
+    | {"__class__"}
+)
 _STATEMENTS = ("JUMP", "FOR_ITER", "STORE_GLOBAL", "STORE_DEREF", "STORE_ATTR", "DELETE_", "CONTAINS_OP", "UNARY_NOT",
     "FORMAT_", "IS_OP",
 )  # fmt: skip

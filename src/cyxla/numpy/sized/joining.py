@@ -175,6 +175,8 @@ def _values_to_insert(values: Any, array: Any, axis: int) -> Any:
 def split(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Split along a dimension."""
     array, sections = arguments["ary"], arguments["indices_or_sections"]
+    if isinstance(sections, SizedArray):
+        raise_unsupported(f"be the indices of np.{func.__name__}", "use slices x[i:j] in a loop")
     fixed = {"vsplit": 0, "dsplit": 2, "hsplit": min(1, array.ndim - 1)}
     axis = fixed.get(func.__name__, arguments.get("axis", 0))
     axis = int(np.lib.array_utils.normalize_axis_index(axis, array.ndim))

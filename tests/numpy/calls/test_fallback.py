@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import inspect
 import types
 import warnings
 import weakref
@@ -346,7 +347,7 @@ class _Stubborn:
     __array_ufunc__ = None
 
     def __radd__(self, other):
-        if not hasattr(other, "__array_struct__"):
+        if inspect.getattr_static(other, "__array_struct__", None) is None:
             raise ValueError("an array of NumPy is needed")
         return other + 1
 

@@ -138,3 +138,58 @@ def test_the_array_namespace_is_numpy():
         return xp.where(xp.isfinite(x), xp.divide(shifted, xp.linalg.vector_norm(shifted)), xp.asarray(0.0))
 
     np.testing.assert_allclose(cyxla.jit(normalised)(A), normalised(A), rtol=1e-15)
+
+
+#: Names that arrays of NumPy have, some of them without a value while tracing, and names that traced ones have alone.
+NAMES_OF_ARRAYS = sorted(set(dir(np.ndarray)) - {"mT"})  # of which one of 1-d arrays raises in `hasattr`
+OTHER_NAMES = ["kind", "weak", "op", "counts", "data_", "bound", "known", "__dict__", "__name__", "mro", "is_integer"]
+
+
+def names_of(x):
+    values = (x, x[x > 0], x[0], x.sum())
+    return [[hasattr(v, name) for name in (*NAMES_OF_ARRAYS, *OTHER_NAMES)] for v in values]
+
+
+def defaults_of(x):
+    return [getattr(v, name, "none") == "none" for v in (x, x[x > 0], x[0]) for name in OTHER_NAMES]
+
+
+def missing(x):
+    try:
+        return x.kind
+    except AttributeError as error:
+        return str(error)
+
+
+def hashes(x):
+    return getattr(x, "__hash__", 5), type(x).__hash__ is None, type(x[0]).__hash__ is None
+
+
+@pytest.mark.parametrize("function", [names_of, defaults_of, missing, hashes])
+def test_names_of_attributes(function):
+    assert cyxla.jit(function)(X) == function(X)
+
+
+def test_numbers_have_the_attributes_of_their_class():
+    def f(n):
+        return [hasattr(n, name) for name in (*OTHER_NAMES, "real", "dtype", "shape", "bit_length")]
+
+    for number in (3, 2.5, 1j, True):
+        assert cyxla.jit(f)(number) == f(number)
+
+
+@pytest.mark.parametrize("name", ["data", "ctypes", "__array_interface__", "__dlpack__"])
+def test_attributes_without_a_value_are_refused(name):
+    with pytest.raises(UnimplementedError, match=f"ndarray.{name} cannot be traced"):
+        cyxla.jit(lambda x: getattr(x, name, None) is None)(X)
+
+
+@pytest.mark.parametrize("function", [lambda x: np.dtype(x), lambda x: np.dtype(x[x > 0]), lambda x: np.dtype(2.5 * 2)])
+def test_no_dtype_of_an_array(function):
+    with pytest.raises(TypeError):
+        cyxla.jit(function)(X)
+
+
+def test_dtype_of_a_number():
+    jitted = cyxla.jit(lambda x: np.zeros(2, np.dtype(x[0])) + np.ones(2, np.dtype("f")))
+    assert jitted(X.astype(np.float32)).dtype == np.float32

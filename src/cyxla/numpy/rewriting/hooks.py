@@ -42,6 +42,7 @@ from cyxla.numpy.rewriting.syntax.scopes import (
     makes_context,
 )
 from cyxla.numpy.state.scope import Scope, outside_values
+from cyxla.numpy.substitutes.patched_numpy import NDARRAY
 from cyxla.numpy.tracing.arrays.number_table import NumberTable
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList, is_any_number
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced, value_of
@@ -85,6 +86,8 @@ class Hooks:
         """Return ``obj.attr``; a method is a rewritten one, since it may be passed on."""
         if attr == "__class__" and is_traced(obj):
             return visible_class(obj)
+        if attr == "__hash__" and obj is NDARRAY:
+            return np.ndarray.__hash__
         value = self._scope.read_attr(obj, attr)
         if isinstance(value, MethodType) and is_user_function(value.__func__, self._package):
             return _in_place_of(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cyxla._native.dispatch import Source
-from cyxla.errors import TraceError
+from cyxla.errors import TraceError, UnimplementedError
 from cyxla.numpy.state.class_members import is_library_name, is_of_library
 from cyxla.numpy.state.effects import Deleted, set_attribute, set_cell, set_item
 from cyxla.numpy.state.outside import OutsideValues, Path
@@ -227,6 +227,12 @@ def _attribute_of_plain(obj: Any, attr: str) -> Any:
             return class_of(obj)
         if lacks_attribute(obj, attr):
             raise missing_attribute(obj, attr)
+        if attr == "__hash__" and class_of(obj).__hash__ is None:
+            return None
+        try:
+            return getattr(obj, attr)
+        except AttributeError:
+            raise UnimplementedError(f"{class_of(obj).__name__}.{attr} cannot be traced", where=user_line()) from None
     return getattr(obj, attr)
 
 

@@ -1,6 +1,7 @@
 """Search for the C compiler and its probe."""
 
 import os
+import threading
 
 import pytest
 from support.builds.compiled_text import compile_c, load_image, script
@@ -9,7 +10,6 @@ from cyxla import errors
 from cyxla._native import _rt
 from cyxla.xla.cpu.c import isa_levels
 from cyxla.xla.cpu.native import compiler_probe, compiler_search
-from cyxla.xla.service import background
 
 pytestmark = pytest.mark.skipif(compiler_search.find() is None, reason="needs a C compiler")
 
@@ -17,6 +17,12 @@ EXPORT = '__attribute__((visibility("default")))'
 DETECTED = _rt.isa_level()
 LEVELS = list(isa_levels.ISA_FEATURES)
 SUPPORTED = LEVELS[: LEVELS.index(DETECTED) + 1] if DETECTED else [""]
+
+
+def end_searches():
+    for thread in threading.enumerate():
+        if thread.name == compiler_search.SEARCH_THREAD:
+            thread.join()
 
 
 @pytest.fixture
@@ -27,7 +33,7 @@ def fresh_search(monkeypatch, tmp_path):
     monkeypatch.delenv("CC", raising=False)
     compiler_search.find_compiler.cache_clear()
     yield monkeypatch
-    background.submit(lambda: None).wait()  # the end of searches there
+    end_searches()
     compiler_search.find_compiler.cache_clear()
 
 
@@ -106,7 +112,7 @@ def test_a_search_in_the_background_leaves_errors_to_others(fresh_search, tmp_pa
     compiler_search.find_in_background()
     with pytest.raises(errors.InvalidArgumentError, match="CYXLA_CC"):
         compiler_search.find()
-    background.submit(lambda: None).wait()
+    end_searches()
     assert (tmp_path / "runs").read_text().split() == ["run", "run"]
     assert not caplog.text
 

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from cyxla.errors import TraceError
+from cyxla.errors import TraceError, UnimplementedError
 from cyxla.numpy.rewriting.python_functions.new_objects import record_copies
 from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
 from cyxla.numpy.state.scope import Scope, outside_values
@@ -59,6 +59,14 @@ def _issubclass(kind: Any, classes: Any) -> bool:
     return issubclass(np.ndarray if kind is NDARRAY else kind, classes)
 
 
+def _dtype(*args: Any, **kwargs: Any) -> Any:
+    """Refuse arrays and Python's numbers, as NumPy does: traced ones have a dtype."""
+    if args and isinstance(args[0], (TracedArray, SizedArray)) and not issubclass(class_of(args[0]), np.generic):
+        is_array = class_of(args[0]) is np.ndarray
+        raise TypeError("Cannot construct a dtype from an array" if is_array else "Cannot interpret it as a data type")
+    return np.dtype(*args, **kwargs)
+
+
 _TRACED: Final = (TracedArray, SizedArray)  # which libraries may ask for
 
 
@@ -95,7 +103,8 @@ def _scalar_class(kind: type) -> Callable[..., Any]:
 
 #: Substitutes that need no more than their arguments.
 SUBSTITUTES: dict[Any, Callable[..., Any]] = {
-    type: _type, isinstance: _isinstance, issubclass: _issubclass, callable: _callable, np.isscalar: _isscalar,
+    type: _type, isinstance: _isinstance, issubclass: _issubclass, callable: _callable, np.dtype: _dtype,
+    np.isscalar: _isscalar,
     **{kind: _scalar_class(kind) for kind in _SCALARS},
 }  # fmt: skip
 
@@ -118,6 +127,9 @@ def _hasattr(scope: Scope) -> Callable[..., Any]:
             scope.read_attr(value, name)
         except AttributeError:
             return False
+        except (TraceError, UnimplementedError):  # an attribute that NumPy's arrays have
+            if not isinstance(value, (TracedArray, SizedArray)):
+                raise
         return True
 
     return substitute

@@ -153,3 +153,13 @@ def test_calls_equal_the_originals(traced_globals):
     assert traced_globals["r_"][1:4].tolist() == [1, 2, 3]
     assert traced_globals["add"].reduce([1, 2, 3]) == 6
     assert (traced_globals["add"].nin, traced_globals["add"].signature) == (2, None)
+
+
+@pytest.mark.parametrize(
+    "keys", [lambda a, b: (a, b), lambda a, b: [a, b], lambda a, b: [a[a > 0], b[a > 0]], lambda a, b: (list(a), b)],
+    ids=["tuple", "list", "arrays of run-time size", "nested list"],
+)  # fmt: skip
+def test_keys_of_several_dtypes_are_sorted_by_their_own(keys):
+    integers, floats = 2**60 + np.array([1, 0, 3, 2]), np.array([1.0, 1, 1, 0])  # no floats tell these integers apart
+    got = cyxla.jit(lambda a, b: np.lexsort(keys(a, b)))(integers, floats)
+    np.testing.assert_array_equal(got, np.lexsort(keys(integers, floats)))

@@ -66,7 +66,7 @@ _ARRAY_FUNCTIONS = tuple(
     for names in FUNCTIONS.values()
     for name in names.split()
     if name.rpartition(".")[0] in _PATCHED
-    and name not in {*_CONVERSIONS, *_CREATION, *_SEQUENCE_FUNCTIONS, *_FIRST_ARGUMENT_FUNCTIONS, *_EXCLUDED}
+    and name not in {*_CONVERSIONS, *_CREATION, *_SEQUENCE_FUNCTIONS, *_FIRST_ARGUMENT_FUNCTIONS, "lexsort", *_EXCLUDED}
 )
 
 
@@ -250,6 +250,15 @@ def _substitute_sequence_arguments(original: Callable[..., Any]) -> Callable[...
     return substitute
 
 
+def _substitute_sort_by_keys(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Substitute a function of several keys, which NumPy dispatches on those of a tuple, and not of a list."""
+
+    def substitute(keys: Any, *args: Any, **kwargs: Any) -> Any:
+        return original(tuple(map(as_array, keys)) if isinstance(keys, (list, tuple)) else keys, *args, **kwargs)
+
+    return substitute
+
+
 def _lists_to_arrays(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Replace lists of traced arrays among the arguments by arrays."""
     return (*map(as_array, args[:_MAX_LIST_ARGUMENTS]), *args[_MAX_LIST_ARGUMENTS:])
@@ -259,7 +268,7 @@ _SUBSTITUTE_MAKERS: dict[Callable[[Any], Callable[..., Any]], tuple[str, ...]] =
     _substitute_conversion: _CONVERSIONS, _substitute_creation: _CREATION, _substitute_take: ("take",),
     ndenumerate: ("ndenumerate",), nditer: ("nditer",),
     _substitute_first_argument: _FIRST_ARGUMENT_FUNCTIONS, _substitute_list_arguments: _ARRAY_FUNCTIONS,
-    _substitute_sequence_arguments: _SEQUENCE_FUNCTIONS,
+    _substitute_sequence_arguments: _SEQUENCE_FUNCTIONS, _substitute_sort_by_keys: ("lexsort",),
 }  # fmt: skip
 _originals: dict[str, Any] = {name: attrgetter(name)(np) for names in _SUBSTITUTE_MAKERS.values() for name in names}
 _SUBSTITUTES: dict[str, Any] = {

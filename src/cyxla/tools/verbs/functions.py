@@ -49,7 +49,8 @@ Supported are
 * element-wise functions of such arrays with numbers, arrays that broadcast, and each other: sizes that are not the same
   value are compared in the run, and raise NumPy's error if they do not broadcast;
 * reductions, sorts, searches, sets, products (`@`, `np.dot`, `np.outer`, `np.einsum` ..), quantiles, histograms,
-  differences, joins, splits, reshaping, permutations, diagonals, triangles, grids and padding by known widths;
+  differences, joins (`np.array([x[m], y[m]])`, `np.r_`, `np.c_` ..), splits, reshaping, permutations, diagonals,
+  triangles, grids and padding by known widths;
 * indexing, slicing and assignment (`y[1:] = v`, `x[mask] = y`, `x[np.ix_(a, b)]`), views included;
 * loops over their elements or rows, or that carry such arrays, whose greatest size stays the same; branches
   that leave an array with different sizes, or of `cyxla.cond`; and `cyxla.grad`.

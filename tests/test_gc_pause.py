@@ -2,13 +2,14 @@
 
 import gc
 import os
+from contextlib import nullcontext
 from threading import Event, Thread
 
 import numpy as np
 import pytest
 
 import cyxla
-from cyxla.gc_pause import THRESHOLD, fewer_collections
+from cyxla.gc_pause import THRESHOLD, collect_while_idle, fewer_collections
 
 
 @pytest.fixture(autouse=True)
@@ -66,6 +67,26 @@ def test_a_child_begins_with_the_threshold_from_before():
         if not child:
             os._exit(gc.get_threshold() != before)
         assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("is_inside", [True, False], ids=["in a block", "elsewhere"])
+@pytest.mark.parametrize("is_enabled", [True, False], ids=["enabled", "disabled"])
+def test_a_search_while_the_thread_would_wait(is_inside, is_enabled):
+    gc.set_threshold(700, 10, 10)
+    was_enabled, searches = gc.isenabled(), []
+    try:
+        with fewer_collections() if is_inside else nullcontext():
+            gc.disable()  # other searches
+            made = [[] for _ in range(5_000)]
+            if is_enabled:
+                gc.enable()
+            gc.callbacks.append(lambda phase, info: searches.append((phase, info["generation"])))
+            collect_while_idle()
+            gc.callbacks.pop()
+    finally:
+        (gc.enable if was_enabled else gc.disable)()
+    assert len(made) == 5_000
+    assert (("stop", 0) in searches) == (is_inside and is_enabled)
 
 
 def test_traced_functions_run_with_fewer_collections():

@@ -40,6 +40,11 @@ class _Pause:
             if not self._count:
                 self.restore()
 
+    def collect(self) -> None:
+        """Search the containers that are new since the last search, if a block is under way that has made many."""
+        if self._before and gc.isenabled() and gc.get_count()[0] > self._before[0]:
+            gc.collect(0)
+
     def restore(self) -> None:
         """Restore the threshold, unless somebody else has set it meanwhile."""
         if self._before and gc.get_threshold()[0] == THRESHOLD:
@@ -59,3 +64,8 @@ def fewer_collections() -> Iterator[None]:
         yield
     finally:
         _pause.end()
+
+
+def collect_while_idle() -> None:
+    """Search for garbage cycles now, since this thread is about to wait: within a block, instead of at its end."""
+    _pause.collect()

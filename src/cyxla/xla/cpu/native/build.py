@@ -24,6 +24,7 @@ from weakref import WeakSet
 
 from cyxla import config, errors
 from cyxla.forking import call_in_child, new_lock
+from cyxla.gc_pause import collect_while_idle
 from cyxla.interrupts import interruptible
 from cyxla.xla.cpu.native import cache as store
 from cyxla.xla.cpu.native.toolchain import LINK_SCRIPT, MAIN, Toolchain, Unit
@@ -399,6 +400,7 @@ class Build:
             self._wait(self._compile({k: units[k] for k in group}))
         jobs = self._compile({k: units[k] for k in last})
         linker = self._linker(objects) if self.tools.compiler.steps is not None else None
+        collect_while_idle()
         self._wait(jobs)
         if cache is not None:
             for k in missing:

@@ -328,6 +328,24 @@ def test_quantiles_of_object_dtype_raise(call, q):
         jit(lambda x: call(x, q), platform="interpreter")(X)
 
 
+NAN, INF = np.nan, np.inf
+EDGES_WITH_NAN = [
+    [1, 1, 1, NAN], [1, 2, NAN], [3, 2, NAN], [NAN, 2, 1], [1, NAN, 2], [1, 1, 2, NAN], [1, 2, NAN, NAN], [NAN],
+    [NAN, NAN], [-INF, 1, NAN], [1, INF, NAN],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("right", [False, True], ids=["left", "right"])
+@pytest.mark.parametrize("edges", EDGES_WITH_NAN, ids=str)
+def test_digitize_with_nan_among_the_edges(edges, right):
+    x, edges = np.array([0, 1, 1.5, 2, 3, 4, NAN, INF, -INF]), np.array(edges)
+    calls = (lambda x, b: np.digitize(x, b, right), lambda x, b: np.digitize(x.astype(np.float32), edges, right))
+    for call in calls:
+        got, want = cyxla.jit(call, fallback="numpy")(x, edges), call(x, edges)
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)
+
+
 def test_digitize_with_decreasing_integer_edges():
     edges = np.array([2**54 + 1, 2**54 - 1])
     for call in (lambda x, b: np.digitize(x, b), lambda x, b: np.digitize(x, edges)):

@@ -15,7 +15,7 @@ from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, requ
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.promotion import result_type
-from cyxla.numpy.tracing.trace import require_current
+from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.numpy.ufunc_methods.reduce import known_values, reduce_op, reduction_axes, single_axis
 from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.types import ElementType
@@ -225,6 +225,8 @@ def digitize(x: Any, bins: Any, right: bool = False) -> TracedArray:
         raise TypeError(f"Cannot cast array data from {edges.dtype!r} to dtype('float64') according to the rule 'safe'")
     if edges.ndim != 1:
         raise ShapeError("object of too small depth for desired array")
+    if edges.dtype.kind == "f":
+        _leave_if_unordered(edges)
     side = "left" if right else "right"
     increasing = searchsorted(edges, array, side)
     reversed_edges = TracedArray(xla.reverse(value_of(edges), [0]))
@@ -233,6 +235,24 @@ def digitize(x: Any, bins: Any, right: bool = False) -> TracedArray:
     if known is not None:
         return increasing if _is_increasing(known) else _count_from_end(decreasing, edges.size)
     return _select_by_direction(edges, increasing, _count_from_end(decreasing, edges.size))
+
+
+def _leave_if_unordered(edges: TracedArray) -> None:
+    """Let NumPy compute runs whose edges have nan elsewhere than behind increasing ones.
+
+    NumPy then takes the edges for decreasing ones, or for ordered ones that are not, so that the results follow its
+    steps of a binary search.
+    """
+    op = value_of(edges)
+    size = op.shape.dims[0]
+    nan = xla.ne(op, op)
+    later, earlier = xla.slice_(nan, (min(1, size),), (size,)), xla.slice_(nan, (0,), (max(size, 1) - 1,))
+    first = xla.broadcast(xla.reshape(xla.slice_(op, (0,), (min(1, size),)), ()), (size,)) if size else op
+    increases = reduce_op(np.logical_or, xla.gt(op, first), [0])
+    is_inside = reduce_op(np.logical_or, xla.and_(earlier, xla.not_(later)), [0])
+    unordered = xla.and_(reduce_op(np.logical_or, nan, [0]), xla.or_(is_inside, xla.not_(increases)))
+    text = f"NumPy takes edges with nan for decreasing ones\n  at:   {user_line()}"
+    require_current().leave_if(unordered, lambda _: InvalidArgumentError(text))
 
 
 def _is_increasing(bins: np.ndarray[Any, Any]) -> bool:

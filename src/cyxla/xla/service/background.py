@@ -14,8 +14,9 @@ from _queue import SimpleQueue  # that of `queue`, which also imports heapq
 from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
-from threading import Event
+from threading import Event, Thread
 
 from cyxla.forking import new_lock
 
@@ -61,6 +62,18 @@ def submit(function: Callable[[], None]) -> Job:
         _start()
     _queue.put(job)
     return job
+
+
+def call_on_thread(function: Callable[[], None], name: str) -> None:
+    """Call a function on a thread of its own; jobs and forks wait for its end, the exit of the process does not."""
+    _watch_forks()
+
+    def call() -> None:
+        with _busy:
+            function()
+
+    with suppress(RuntimeError):  # no more threads
+        Thread(target=call, name=name, daemon=True).start()
 
 
 def _start() -> None:

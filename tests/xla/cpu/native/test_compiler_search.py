@@ -1,6 +1,8 @@
 """Search for the C compiler and its probe."""
 
 import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -102,6 +104,29 @@ def test_a_compiler_is_probed_once(is_early, fresh_search, tmp_path):
     compiler_search.find_in_background()  # it is known
     assert compiler_search.require().compiler == found
     assert len((tmp_path / "runs").read_text().splitlines()) == len(runs)
+
+
+FORKED = """
+import os, signal, sys, time
+from cyxla.xla.cpu.native import compiler_search
+compiler_search.find_in_background()
+time.sleep(float(sys.argv[1]))  # the search imports modules, or runs the compiler
+pid = os.fork()
+if not pid:
+    signal.alarm(60)
+found = compiler_search.require()
+if not pid:
+    os._exit(0)
+assert os.waitpid(pid, 0)[1] == 0
+"""
+
+
+@pytest.mark.parametrize("seconds", ["0.002", "0.005", "0.01", "0.05"])
+def test_a_fork_waits_for_a_search_in_the_background(seconds, fresh_search, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED, seconds], capture_output=True, text=True, timeout=120, check=False
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_search_in_the_background_leaves_errors_to_others(fresh_search, tmp_path, caplog):

@@ -12,13 +12,13 @@ import os
 import sys
 from collections.abc import Callable
 from functools import cache
-from threading import Thread
 
 from cyxla import config, errors
 from cyxla.forking import new_lock
 from cyxla.xla.cpu.c.target import isa_level
 from cyxla.xla.cpu.native import cache as store
 from cyxla.xla.cpu.native.toolchain import Compiler, Steps, Toolchain, which
+from cyxla.xla.service.background import call_on_thread
 
 PROBE_FORMAT = 5  # version of the facts stored about a compiler
 FACTS_FILE = "compilers.json"
@@ -58,8 +58,7 @@ def find_in_background() -> None:
     """Begin to look for the compiler on another thread if this takes long; `find` reports errors."""
     if not is_known() and _lock.acquire(blocking=False):  # else a search is in progress
         _lock.release()
-        with contextlib.suppress(RuntimeError):  # no more threads
-            Thread(target=_find_quietly, name=SEARCH_THREAD, daemon=True).start()
+        call_on_thread(_find_quietly, SEARCH_THREAD)
 
 
 def _find_quietly() -> None:

@@ -225,13 +225,13 @@ def digitize(x: Any, bins: Any, right: bool = False) -> TracedArray:
         raise TypeError(f"Cannot cast array data from {edges.dtype!r} to dtype('float64') according to the rule 'safe'")
     if edges.ndim != 1:
         raise ShapeError("object of too small depth for desired array")
-    if edges.dtype.kind == "f":
+    known = known_values(bins)
+    if edges.dtype.kind == "f" and (known is None or np.isnan(known).any()):
         _leave_if_unordered(edges)
     side = "left" if right else "right"
     increasing = searchsorted(edges, array, side)
     reversed_edges = TracedArray(xla.reverse(value_of(edges), [0]))
     decreasing = searchsorted(reversed_edges, array, side)
-    known = known_values(bins)
     if known is not None:
         return increasing if _is_increasing(known) else _count_from_end(decreasing, edges.size)
     return _select_by_direction(edges, increasing, _count_from_end(decreasing, edges.size))
@@ -243,11 +243,12 @@ def _leave_if_unordered(edges: TracedArray) -> None:
     NumPy then takes the edges for decreasing ones, or for ordered ones that are not, so that the results follow its
     steps of a binary search.
     """
-    op = value_of(edges)
-    size = op.shape.dims[0]
+    op, size = value_of(edges), edges.size
+    if size < 2:
+        return
     nan = xla.ne(op, op)
-    later, earlier = xla.slice_(nan, (min(1, size),), (size,)), xla.slice_(nan, (0,), (max(size, 1) - 1,))
-    first = xla.broadcast(xla.reshape(xla.slice_(op, (0,), (min(1, size),)), ()), (size,)) if size else op
+    later, earlier = xla.slice_(nan, (1,), (size,)), xla.slice_(nan, (0,), (size - 1,))
+    first = xla.broadcast(xla.reshape(xla.slice_(op, (0,), (1,)), ()), (size,))
     increases = reduce_op(np.logical_or, xla.gt(op, first), [0])
     is_inside = reduce_op(np.logical_or, xla.and_(earlier, xla.not_(later)), [0])
     unordered = xla.and_(reduce_op(np.logical_or, nan, [0]), xla.or_(is_inside, xla.not_(increases)))

@@ -48,7 +48,7 @@ _CONTAINERS: Final = (list, dict, set, deque)
 _WATCHED: Final = (*_CONTAINERS, CellType, SimpleNamespace, BaseException)
 _SKIPPED: Final = (TracedArray, ModuleType, str, bytes, int, float, complex)
 _VIEWS: Final[tuple[type, ...]] = (type({}.keys()), type({}.values()), type({}.items()))
-_PLAIN: Final = frozenset({str, bytes, bool, int, float, complex, type(None)})  # types of elements that hold nothing
+PLAIN_TYPES: Final = frozenset({str, bytes, bool, int, float, complex, type(None)})  # of elements that hold nothing
 _ABSENT: Final = object()
 _COPIED: Final = (list, dict, StackedList)
 Contents = list[Any] | dict[Any, Any] | set[Any]
@@ -123,7 +123,7 @@ class PythonState:
         if isinstance(value, MirrorList) and value.first is None:
             self._unfilled.add(id(value))
         held = contents.values() if isinstance(contents, dict) else contents
-        if not _PLAIN.issuperset(map(type, held)):  # lists of many numbers are looked at in C alone
+        if not PLAIN_TYPES.issuperset(map(type, held)):  # lists of many numbers are looked at in C alone
             pending.extend(held)
         kind = type(value)
         if (

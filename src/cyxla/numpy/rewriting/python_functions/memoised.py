@@ -14,10 +14,10 @@ from types import CodeType, FunctionType
 from typing import Any, Final
 
 from cyxla.errors import TraceError
+from cyxla.numpy.rewriting.parts.python_state import PLAIN_TYPES
 from cyxla.numpy.state.scope import outside_values
 from cyxla.numpy.tracing.trace import suspended, user_line
 
-_PLAIN: Final = frozenset({str, bytes, bool, int, float, complex, type(None)})
 # Built-in functions that reach more than their arguments.
 _FAR_REACHING: Final = frozenset({
     "__import__", "breakpoint", "compile", "delattr", "eval", "exec", "globals", "input", "locals", "open", "print",
@@ -55,7 +55,7 @@ def memoised(function: Any) -> Callable[..., Any]:
 
 def _is_plain(value: Any) -> bool:
     """Return True for numbers, texts and tuples of them."""
-    return all(map(_is_plain, value)) if type(value) is tuple else type(value) in _PLAIN
+    return all(map(_is_plain, value)) if type(value) is tuple else type(value) in PLAIN_TYPES
 
 
 def _is_isolated(function: Any) -> bool:

@@ -31,6 +31,7 @@ constexpr int64_t kDescheduledNs = 10'000;  // a worker with less CPU time betwe
 constexpr std::chrono::milliseconds kWaitInterval{1};  // between two checks of a waiting caller whether workers run
 constexpr int64_t kMinWakeNs = 30'000;  // ns of remaining work from which parked workers are woken
 constexpr int64_t kShortChunkNs = 20'000;  // ns of a chunk below which a thread doubles its chunk size
+constexpr int kMaxShares = 16;  // each is a cache line that all threads read at the end of a region
 constexpr int kChunksPerThread = 8;  // least number of chunks per thread, for load balance at the end
 constexpr int kWokenForBits = 6;  // log2 of the size of the table of regions for which workers were woken
 constexpr int64_t kNoTask = std::numeric_limits<int64_t>::max();
@@ -85,6 +86,16 @@ struct Region {
   cyx_kernel kernel;
   void *const *bufs;
   int64_t tasks, max_chunk;  // max_chunk: tasks in a chunk, at most
+  int threads;
+  int shares() const { return static_cast<int>(std::min<int64_t>({threads, tasks, kMaxShares})); }
+};
+
+// Consecutive tasks of a region that the same thread runs each time, so that their data stay in the caches of its CPU:
+// CPUs may have L3 caches of their own too. Threads that have run theirs go on with the shares of others.
+struct alignas(64) Share {
+  std::atomic<int64_t> next{0};  // first task that no thread has claimed
+  int64_t begin = 0, end = 0;
+  int64_t claimed() const { return std::min(next.load(std::memory_order_relaxed), end) - begin; }
 };
 
 // Number of tasks that a thread claims at once: one at first, since Ctrl-C should not wait for many long tasks.
@@ -120,7 +131,7 @@ struct Worker {
 
 class Pool {
  public:
-  cyx_status run(const Region &region, int threads) noexcept;
+  cyx_status run(const Region &region) noexcept;
   bool try_acquire() noexcept { return !busy_.exchange(true, std::memory_order_acquire); }
   void release() noexcept { busy_.store(false, std::memory_order_release); }
   void stop_workers_above(int workers) noexcept;
@@ -143,13 +154,14 @@ class Pool {
   bool spin(Done done, Worker *worker) noexcept;
   bool join(uint64_t *last_generation) noexcept;
   void leave() noexcept;
-  bool run_chunk(ChunkSize &chunk_size) noexcept;
-  void run_as_caller(int threads) noexcept;
+  bool run_chunk(ChunkSize &chunk_size, int *share_index) noexcept;
+  int64_t claimed() const noexcept;
+  void run_as_caller() noexcept;
   void fail(int64_t task, cyx_status status) noexcept;
 
   alignas(64) std::atomic<uint64_t> word_{0};
-  alignas(64) std::atomic<int64_t> next_{0};  // first task that no thread has claimed
-  std::atomic<int64_t> limit_{0};             // tasks from here on are not started, since an earlier one failed
+  Share shares_[kMaxShares];
+  alignas(64) std::atomic<int64_t> limit_{0};  // tasks from here on are not started, since an earlier one failed
   alignas(64) std::atomic<bool> busy_{false};
   Region region_{};  // read only by workers that have joined
   std::atomic<int> caller_cpu_{-1};
@@ -212,7 +224,8 @@ void Pool::work(int index) noexcept {
     if (join(&last_generation)) {
       self.active.store(true, std::memory_order_relaxed);
       ChunkSize chunk_size(region_.max_chunk);
-      while (run_chunk(chunk_size)) {
+      int share_index = (index + 1) * region_.shares() / region_.threads;
+      while (run_chunk(chunk_size, &share_index)) {
       }
       self.active.store(false, std::memory_order_relaxed);
       leave();
@@ -282,7 +295,13 @@ void Pool::open(const Region &region) noexcept {
   caller_cpu_.store(sched_getcpu(), std::memory_order_relaxed);
   error_task_ = kNoTask;
   error_ = CYX_OK;
-  next_.store(0, std::memory_order_relaxed);
+  const int shares = region.shares();
+  for (int k = 0; k < shares; ++k) {
+    Share &share = shares_[k];
+    share.begin = region.tasks * k / shares;
+    share.end = region.tasks * (k + 1) / shares;
+    share.next.store(share.begin, std::memory_order_relaxed);
+  }
   limit_.store(region.tasks, std::memory_order_relaxed);
   const uint64_t last = generation(word_.load(std::memory_order_relaxed));
   word_.store((last + 1) * kGeneration | kOpen, std::memory_order_seq_cst);
@@ -322,38 +341,55 @@ void Pool::wake() noexcept {
 void Pool::fail(int64_t task, cyx_status status) noexcept {
   std::lock_guard<std::mutex> lock(error_mutex_);
   if (task >= error_task_) return;
-  // Tasks are claimed in order: every earlier one runs already, and still reports its error.
+  // Every earlier task runs all the same, and still reports its error.
   error_task_ = task;
   error_ = status;
   limit_.store(task, std::memory_order_relaxed);
 }
 
-// Claim and run a chunk; return false if there is none left.
-bool Pool::run_chunk(ChunkSize &chunk_size) noexcept {
-  const int64_t begin = next_.fetch_add(chunk_size.chunk(), std::memory_order_relaxed);
-  if (begin >= limit_.load(std::memory_order_relaxed)) return false;
-  chunk_size.start();
-  const cyx_status status = region_.kernel(region_.bufs, begin, std::min(begin + chunk_size.chunk(), region_.tasks));
-  chunk_size.stop();
-  if (status != CYX_OK) fail(begin, status);
-  return true;
+// Claim and run a chunk of a share, or of the next one that has tasks left; return false if none has.
+bool Pool::run_chunk(ChunkSize &chunk_size, int *share_index) noexcept {
+  const int shares = region_.shares();
+  for (int k = 0; k < shares; ++k) {
+    Share &share = shares_[*share_index];
+    const int64_t end = std::min(share.end, limit_.load(std::memory_order_relaxed)), chunk = chunk_size.chunk();
+    if (share.next.load(std::memory_order_relaxed) < end) {
+      const int64_t begin = share.next.fetch_add(chunk, std::memory_order_relaxed);
+      if (begin < end) {
+        chunk_size.start();
+        const cyx_status status = region_.kernel(region_.bufs, begin, std::min(begin + chunk, share.end));
+        chunk_size.stop();
+        if (status != CYX_OK) fail(begin, status);
+        return true;
+      }
+    }
+    *share_index = (*share_index + 1) % shares;
+  }
+  return false;
+}
+
+int64_t Pool::claimed() const noexcept {
+  int64_t tasks = 0;
+  for (int k = 0; k < region_.shares(); ++k) tasks += shares_[k].claimed();
+  return tasks;
 }
 
 // Waking a thread costs as much as a small region. With many tasks, the caller measures those that it runs first, and
 // wakes workers as soon as the rest is estimated to take long. It remembers the keys of such regions.
-void Pool::run_as_caller(int threads) noexcept {
+void Pool::run_as_caller() noexcept {
   const cyx_ctx *ctx = region_.ctx;
   ChunkSize chunk_size(region_.max_chunk);
   const uint64_t key = reinterpret_cast<uintptr_t>(region_.kernel) + static_cast<uint64_t>(region_.tasks);
   uint64_t &remembered = woken_for_[key * 0x9e3779b97f4a7c15 >> (64 - kWokenForBits)];
   bool undecided = sleepers_.load(std::memory_order_seq_cst) != 0;
-  if (undecided && (region_.tasks < int64_t{kChunksPerThread} * threads || remembered == key)) {
+  if (undecided && (region_.tasks < int64_t{kChunksPerThread} * region_.threads || remembered == key)) {
     wake();
     undecided = false;
   }
   const int64_t start = undecided ? clock_ns() : 0;
+  int share_index = 0;
   do {
-    const int64_t done = undecided ? std::min(next_.load(std::memory_order_relaxed), region_.tasks) : 0;
+    const int64_t done = undecided ? claimed() : 0;
     if (done && (clock_ns() - start) / done * (region_.tasks - done) > kMinWakeNs) {
       remembered = key;
       wake();
@@ -361,14 +397,14 @@ void Pool::run_as_caller(int threads) noexcept {
     }
     const cyx_status status = ctx->poll(ctx);
     if (status != CYX_OK) fail(-1, status);
-  } while (run_chunk(chunk_size));
+  } while (run_chunk(chunk_size, &share_index));
 }
 
-cyx_status Pool::run(const Region &region, int threads) noexcept {
-  start_workers(threads - 1);
+cyx_status Pool::run(const Region &region) noexcept {
+  start_workers(region.threads - 1);
   open(region);
   inside_task = true;
-  run_as_caller(threads);
+  run_as_caller();
   close();
   inside_task = false;
   return error_;
@@ -457,11 +493,12 @@ cyx_status run_serially(const Region &region) {
 cyx_status parallel_for(const cyx_ctx *ctx, cyx_kernel kernel, void *const *bufs, int64_t tasks) noexcept {
   if (tasks <= 1) return tasks == 1 ? kernel(bufs, 0, 1) : CYX_OK;
   const int threads = thread_target.load(std::memory_order_relaxed);
-  const Region region{ctx, kernel, bufs, tasks, std::max<int64_t>(1, tasks / (int64_t{kChunksPerThread} * threads))};
+  const int64_t max_chunk = std::max<int64_t>(1, tasks / (int64_t{kChunksPerThread} * threads));
+  const Region region{ctx, kernel, bufs, tasks, max_chunk, threads};
   if (threads == 1 || inside_task) return run_serially(region);
   Pool &acquired = pool();  // another pool may replace it meanwhile
   if (!acquired.try_acquire()) return run_serially(region);
-  const cyx_status status = acquired.run(region, threads);
+  const cyx_status status = acquired.run(region);
   acquired.release();
   return status;
 }

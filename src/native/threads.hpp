@@ -1,8 +1,9 @@
 // Thread pool of parallel_for.
 //
 // It runs one region at a time: a caller that finds the pool busy runs its tasks itself, and so does a task.
-// Threads, the caller included, claim chunks of tasks from one counter. The caller waits only for workers that have
-// joined, so that a worker which is not scheduled yet costs nothing; one that loses its CPU later gets the caller's.
+// Each thread, the caller included, claims chunks of tasks of a share of its own, the same one each time, then those
+// that others have left of theirs. The caller waits only for workers that have joined, so that a worker which is not
+// scheduled yet costs nothing; one that loses its CPU later gets the caller's.
 // Idle workers spin for a moment, then park.
 #pragma once
 

@@ -63,21 +63,21 @@ def test_workers_start_when_needed_and_end_when_too_many(program):
     assert _rt.started_workers() == 1
 
 
+WHO = """
+static __thread int mark;
+static cyx_status task(void *const *b, int64_t begin, int64_t end) {
+  for (volatile int k = 0; k < 1000000; ++k) {}
+  for (int64_t k = begin; k < end; ++k) ((int64_t *)b[0])[k] = (int64_t)&mark;
+  return CYX_OK;
+}
+CYX_EXPORT cyx_status entry(void *const *b, const cyx_ctx *c) { return c->parallel_for(c, task, b, 64); }
+"""
+
+
 @pytest.mark.parametrize("pause", [0, 0.001], ids=["spinning", "parked"])
 def test_workers_take_part(program, pause):
     native.threads(2)
-    who = program(
-        """
-        static __thread int mark;
-        static cyx_status task(void *const *b, int64_t begin, int64_t end) {
-          for (volatile int k = 0; k < 1000000; ++k) {}
-          for (int64_t k = begin; k < end; ++k) ((int64_t *)b[0])[k] = (int64_t)&mark;
-          return CYX_OK;
-        }
-        CYX_EXPORT cyx_status entry(void *const *b, const cyx_ctx *c) { return c->parallel_for(c, task, b, 64); }
-        """,
-        [], [("i8", (64,))],
-    )  # fmt: skip
+    who = program(WHO, [], [("i8", (64,))])
     seen = 0
     for _ in range(2000):  # on a loaded machine the caller may do all of them many times over
         time.sleep(pause)
@@ -85,6 +85,22 @@ def test_workers_take_part(program, pause):
         if seen == 2:
             break
     assert seen == 2
+
+
+def test_threads_begin_with_the_same_tasks_each_time(program):
+    """The data of a task are in the caches of the thread that has run it before."""
+    native.threads(2)
+    who = program(WHO, [], [("i8", (64,))])
+    halves = []
+    for _ in range(2000):  # on a loaded machine the caller takes over tasks of the worker
+        threads = who().reshape(2, 32)
+        first = [set(half[:24].tolist()) for half in threads]
+        if [len(found) for found in first] == [1, 1] and first[0] != first[1]:
+            halves.append(first)
+        if len(halves) == 5:
+            break
+    assert len(halves) == 5
+    assert halves == halves[:1] * 5
 
 
 HELD_UP = """

@@ -34,8 +34,8 @@ const char *const cyx_prebuilt_digest = "{digest}";
 """
 
 
-# Nothing is thrown through these functions: their tables for unwinding would be 6 % of the module. Their addresses modulo
-# a cache line do not depend on the functions before them: the branches of a topk took 1.17 times as long at others.
+# Nothing is thrown through these functions: their tables for unwinding would be 6 % of the module. Their addresses
+# modulo a cache line do not depend on the functions before them: a topk took 1.17 times as long at others.
 LIBRARY_FLAGS = ("-ffp-contract=off", "-fno-asynchronous-unwind-tables", "-falign-functions=64")
 
 

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <deque>
@@ -25,27 +26,29 @@ constexpr std::size_t kPage = 4 * KiB, kHugePage = 2 * MiB;
 constexpr std::size_t kMinHugeBytes = 1 * MiB;  // smaller blocks would waste too much of a 2 MiB page
 constexpr std::size_t kMaxBytes = std::size_t{1} << 46;
 constexpr int kClassesPerDoubling = 8;  // size classes in each doubling, so that at most 1/8 is wasted
-constexpr int kClasses = 64 * kClassesPerDoubling;
+constexpr int kClasses = 64 * kClassesPerDoubling;  // of huge pages, and as many of small ones
 
 struct SizeClass {
   int index;
   std::size_t bytes;
+  bool has_small_pages() const { return index >= kClasses; }
 };
 
 std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
 // Classes of one doubling [2^k, 2^(k+1)) are 2^k/8 apart, or the alignment if that is more; large ones are huge pages.
-SizeClass size_class(std::size_t bytes) {
-  if (bytes < kAlign) bytes = kAlign;
+SizeClass size_class(std::size_t request) {
+  const std::size_t bytes = std::max(request & ~kSmallPages, kAlign);
   const std::size_t step = (std::size_t{1} << (63 - __builtin_clzll(bytes))) / kClassesPerDoubling;
   std::size_t rounded = round_up(bytes, step < kAlign ? kAlign : step);
   if (rounded >= kMinHugeBytes) rounded = round_up(rounded, kHugePage);
   const int top = 63 - __builtin_clzll(rounded);
   const std::size_t base = std::size_t{1} << top;
-  return {top * kClassesPerDoubling + static_cast<int>((rounded - base) * kClassesPerDoubling / base), rounded};
+  const int index = top * kClassesPerDoubling + static_cast<int>((rounded - base) * kClassesPerDoubling / base);
+  return {request & kSmallPages && rounded >= kMinHugeBytes ? kClasses + index : index, rounded};
 }
 
-void *map_huge(std::size_t bytes) {
+void *map_aligned(std::size_t bytes, bool has_small_pages) {
   // Map one huge page more, then unmap both ends, so that the rest is aligned.
   char *raw = static_cast<char *>(
       mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
@@ -54,7 +57,7 @@ void *map_huge(std::size_t bytes) {
   if (head) munmap(raw, head);
   if (head < kHugePage) munmap(raw + head + bytes, kHugePage - head);
 #ifdef MADV_HUGEPAGE
-  madvise(raw + head, bytes, MADV_HUGEPAGE);
+  madvise(raw + head, bytes, has_small_pages ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
 #endif
   return raw + head;
 }
@@ -66,8 +69,9 @@ void *touch(void *block, std::size_t bytes) {
   return block;
 }
 
-void *system_acquire(std::size_t bytes) {
-  return bytes >= kMinHugeBytes ? map_huge(bytes) : touch(std::aligned_alloc(kAlign, bytes), bytes);
+void *system_acquire(const SizeClass &size) {
+  if (size.bytes >= kMinHugeBytes) return map_aligned(size.bytes, size.has_small_pages());
+  return touch(std::aligned_alloc(kAlign, size.bytes), size.bytes);
 }
 
 void system_release(void *block, std::size_t bytes) {
@@ -96,7 +100,7 @@ struct FreeList {
 
 struct Blocks {
   std::mutex mutex;
-  std::array<FreeList, kClasses> free_lists;
+  std::array<FreeList, 2 * kClasses> free_lists;
   std::size_t limit = 512 * MiB;
   std::uint64_t clock = 0;
   BlockStats stats;
@@ -136,23 +140,23 @@ Blocks &blocks() {
 }  // namespace
 
 void *block_acquire(std::size_t bytes) noexcept {
-  if (bytes > kMaxBytes) return nullptr;
+  if ((bytes & ~kSmallPages) > kMaxBytes) return nullptr;
   const SizeClass size = size_class(bytes);
   Blocks &pool = blocks();
   std::lock_guard<std::mutex> lock(pool.mutex);
   void *block = pool.pop(size);
   if (!block) {
-    block = system_acquire(size.bytes);
+    block = system_acquire(size);
     if (!block && pool.stats.held_blocks) {
       pool.shrink_to(0);
-      block = system_acquire(size.bytes);
+      block = system_acquire(size);
     }
     if (!block) return nullptr;
     ++pool.stats.misses;
   }
   pool.stats.in_use_bytes += size.bytes;
   ++pool.stats.in_use_blocks;
-  poison_tail(block, bytes, size.bytes);
+  poison_tail(block, bytes & ~kSmallPages, size.bytes);
   return block;
 }
 

@@ -18,6 +18,10 @@ struct BlockStats {
   std::uint64_t misses = 0;  // requests served by the system
 };
 
+// Flag of a number of bytes to acquire or release: a large block has small pages, for memory of which little is used. The
+// first access to a huge page takes a millisecond.
+constexpr std::size_t kSmallPages = std::size_t{1} << 62;
+
 void *block_acquire(std::size_t bytes) noexcept;
 void block_release(void *block, std::size_t bytes) noexcept;
 

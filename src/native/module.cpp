@@ -27,7 +27,7 @@ namespace {
 int discard(void *block, std::size_t bytes, std::size_t keep) { return cyxla::block_discard(block, bytes, keep); }
 
 const cyx_runtime kRuntime = {
-    sizeof(cyx_runtime), cyxla::block_acquire, cyxla::block_release,  discard,
+    sizeof(cyx_runtime), cyxla::kSmallPages, cyxla::block_acquire, cyxla::block_release,  discard,
     cyxla::parallel_for, cyxla::poll,          cyxla::on_main_thread, cyxla::run_watched,
 };
 

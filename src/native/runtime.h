@@ -20,6 +20,7 @@ typedef struct {
 
 typedef struct {
   uint32_t size; /* size of this struct, checked by the launcher */
+  size_t small_pages; /* flag of a number of bytes, see `kSmallPages` in blocks.hpp */
   /* 64-byte aligned memory, or NULL; it is released with the same number of bytes. */
   void *(*acquire)(size_t bytes);
   void (*release)(void *block, size_t bytes);
@@ -28,7 +29,7 @@ typedef struct {
   cyx_status (*poll)(const cyx_ctx *ctx);
   int (*on_main_thread)(void);
   /* See watched.hpp; `keep` is a PyObject or NULL. */
-  cyx_status (*run_watched)(cyx_entry entry, void *const *bufs, size_t count, cyx_call *call, size_t arena_bytes, void *keep);
+  cyx_status (*run_watched)(cyx_entry entry, void *const *bufs, size_t count, cyx_call *call, size_t arena_request, void *keep);
 } cyx_runtime;
 
 #endif

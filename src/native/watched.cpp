@@ -32,7 +32,7 @@ struct Run {
   cyx_entry entry;
   std::vector<void *> bufs;
   cyx_call call;
-  size_t arena_bytes;
+  size_t arena_request;  // bytes, with the flag of the pool
   char message[CYX_MESSAGE_BYTES] = {};
   cyx_status status = CYX_OK;
   PyObject *keep = nullptr;
@@ -69,7 +69,7 @@ int reap(void *) {
 }
 
 void finish_abandoned(Run *run) {
-  if (run->call.ctx.arena) block_release(run->call.ctx.arena, run->arena_bytes);
+  if (run->call.ctx.arena) block_release(run->call.ctx.arena, run->arena_request);
   if (run->pool) shut_down(run->pool);
   {
     std::lock_guard<std::mutex> lock(abandoned_list().mutex);
@@ -162,11 +162,11 @@ void end_process(int status, void *) {
 
 }  // namespace
 
-cyx_status run_watched(cyx_entry entry, void *const *bufs, size_t count, cyx_call *call, size_t arena_bytes, void *keep) noexcept {
+cyx_status run_watched(cyx_entry entry, void *const *bufs, size_t count, cyx_call *call, size_t arena_request, void *keep) noexcept {
   reap(nullptr);
   std::unique_ptr<Run> run;
   try {
-    run.reset(new Run{entry, std::vector<void *>(bufs, bufs + count), *call, arena_bytes});
+    run.reset(new Run{entry, std::vector<void *>(bufs, bufs + count), *call, arena_request});
   } catch (const std::bad_alloc &) {
   }
   if (run) run->call.ctx.message = run->message;

@@ -2,6 +2,7 @@
 
 import ctypes
 import mmap
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -111,3 +112,33 @@ def test_new_memory_below_huge_pages_is_touched(pool, array, size):
     resident = (ctypes.c_ubyte * pages)()
     assert ctypes.CDLL(None).mincore(ctypes.c_void_p(first), ctypes.c_size_t(pages * page), resident) == 0
     assert all(n & 1 for n in resident)
+
+
+TOUCH = """
+CYX_EXPORT cyx_status entry(void *const *b, const cyx_ctx *c) {
+  for (long k = 0; k < SIZE; k += 2l << 20) c->arena[k] = 1;
+  return CYX_OK;
+}
+"""
+
+
+def resident_bytes():
+    """Return the bytes of memory that this process has touched."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc/self/statm")
+def test_sparse_temporaries_take_the_pages_they_touch(pool, program):
+    """Programs for any size use the beginnings of temporaries; each would take a huge page."""
+    size = 256 * MiB
+    body = TOUCH.replace("SIZE", f"({size}l)")
+    dense, sparse = (program(body, [], [], (), arena_bytes=size, sparse=k) for k in (False, True))
+    dense()  # leaves a block of huge pages, where the system has them, which sparse ones do not use
+    before = resident_bytes()
+    sparse()
+    assert resident_bytes() - before < size // 8
+    misses = pool.pool_stats()["misses"]
+    for _ in range(3):
+        dense()
+        sparse()
+    assert pool.pool_stats()["misses"] == misses

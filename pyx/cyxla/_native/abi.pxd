@@ -36,6 +36,7 @@ cdef extern from "runtime.h":
         int64_t next_check
         uint32_t stop
     ctypedef struct cyx_runtime:
+        size_t small_pages
         uint32_t size
         void *(*acquire)(size_t) noexcept nogil
         void (*release)(void *, size_t) noexcept nogil

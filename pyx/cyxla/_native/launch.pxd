@@ -48,7 +48,7 @@ cdef class Program:
     cdef void **functions
     cdef int *slots  # number of the input for each leaf of a call
     cdef bint nested, single, flat, release_gil, watched, abandonable
-    cdef size_t arena_bytes
+    cdef size_t arena_bytes, arena_request  # arena_request: for the pool, with its flag
     cdef size_t new_bytes  # size of the arena and the results
     cdef uint32_t cancel_epoch
     cdef cyx_call call

@@ -237,6 +237,8 @@ cdef class Program:
         Values of fixed inputs, which are not part of `parameters`.
     arena_bytes : int
         Size of the temporaries of one call.
+    sparse : bool
+        True if calls use little of their temporaries, which get small pages.
     functions : sequence of int
         Addresses for `cyx_ctx.functions`; `keep` holds the objects that they need alive.
     release_gil : bool
@@ -252,7 +254,7 @@ cdef class Program:
 
     def __init__(
         self, library, str entry, inputs, outputs, results, *, parameters=None, constants=(), bound=None,
-        Py_ssize_t arena_bytes=0, functions=(), keep=None, bint release_gil=True,
+        Py_ssize_t arena_bytes=0, bint sparse=False, functions=(), keep=None, bint release_gil=True,
         bint watched=False, bint abandonable=False, donations=None,
     ):
         if self.entry != NULL:
@@ -273,6 +275,7 @@ cdef class Program:
         self.set_donations(dict(donations or {}), bound)
         self.kept_alive = (list(constants), bound, keep)
         self.arena_bytes = self.new_bytes = arena_bytes
+        self.arena_request = self.arena_bytes | rt.small_pages if sparse else self.arena_bytes
         for k in range(self.n_outputs):
             self.new_bytes += self.specs[self.n_inputs + k].bytes
         self.release_gil = release_gil
@@ -559,7 +562,7 @@ cdef class Program:
         if self.arena_bytes:
             if self.arena_bytes >= LARGE_BYTES:
                 require_memory(self.arena_bytes)
-            call.ctx.arena = <char *> rt.acquire(self.arena_bytes)
+            call.ctx.arena = <char *> rt.acquire(self.arena_request)
             if call.ctx.arena == NULL:
                 arguments.out_of_memory(self.arena_bytes)
         if self.watched and rt.on_main_thread():
@@ -570,7 +573,7 @@ cdef class Program:
         else:
             status = self.entry(bufs, &call.ctx)
         if self.arena_bytes and status != CYX_ABANDONED:
-            rt.release(call.ctx.arena, self.arena_bytes)
+            rt.release(call.ctx.arena, self.arena_request)
         if PyErr_Occurred():  # a signal handler raised while the program polled
             return -1
         if status == CYX_OK:
@@ -582,4 +585,4 @@ cdef class Program:
     cdef cyx_status execute_watched(self, void **bufs, cyx_call *call, tuple keep) noexcept:
         """Run the entry on another thread, which may be abandoned if `keep` holds all its buffers alive."""
         cdef void *owners = NULL if keep is None else <void *> <PyObject *> keep
-        return rt.run_watched(self.entry, bufs, self.n_buffers, call, self.arena_bytes, owners)
+        return rt.run_watched(self.entry, bufs, self.n_buffers, call, self.arena_request, owners)

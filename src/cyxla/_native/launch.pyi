@@ -34,6 +34,7 @@ class Program:
         constants: Iterable[NDArray[Any]] = (),
         bound: Mapping[int, Any] | None = None,
         arena_bytes: int = 0,
+        sparse: bool = False,
         functions: Iterable[int] = (),
         keep: object = None,
         release_gil: bool = True,

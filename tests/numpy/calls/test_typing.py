@@ -115,5 +115,5 @@ def test_nothing_else_is_reported(messages):
 def test_options_are_those_of_a_compilation():
     """Every option is typed but those that programs alone have."""
     own = {"static", "donate", "platform", "bounds", "sizes", "fallback", "name"}
-    of_compilation = {f.name for f in fields(CompileOptions)} - {"live_results", "in_place", "feeds"}
+    of_compilation = {f.name for f in fields(CompileOptions)} - {"live_results", "in_place", "sparse", "feeds"}
     assert set(JitOptions.__annotations__) == own | of_compilation

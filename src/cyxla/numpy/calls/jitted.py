@@ -506,14 +506,14 @@ class Jitted(Dispatcher, Generic[P, R]):
                 return None
             if lowered.dense or lowered.largest_bytes > MOST_BYTES:
                 return None
-            entry = self._compile_tiered(lowered, call)
+            entry = self._compile_tiered(lowered, call, {"sparse": True})
         entry.seconds = perf_counter() - started
         self.programs.count(entry.seconds)
         return entry
 
-    def _compile_tiered(self, lowered: Lowered, call: Call) -> Entry:
+    def _compile_tiered(self, lowered: Lowered, call: Call, more: Mapping[str, Any] = MappingProxyType({})) -> Entry:
         """Compile; prebuilt kernels may serve until native code is ready."""
-        compiler, options = self._compilation(lowered, call)
+        compiler, options = self._compilation(lowered, call, more)
         executable, later = compiler.compile_tiered(lowered.module, options)
         entry = Entry(lowered, executable)
         if later is not None:

@@ -43,6 +43,9 @@ class CompileOptions:
     live_results : tuple of (int, int, int)
         Results of which the caller reads a leading part alone: leaf of the result, dimension of it, and leaf that holds
         the number of elements to read along that dimension. The others are undefined.
+    sparse : bool
+        True if arrays have room for far more elements than most calls use, which the memory of temporaries then is not
+        optimised for.
     feeds : Feeds
         The other end of the program's `infeed`, `outfeed`, `send` and `recv`; programs compiled with the same one
         share its queues and channels.
@@ -58,6 +61,7 @@ class CompileOptions:
     donate: tuple[int | str, ...] | bool = ()
     in_place: tuple[tuple[int, int], ...] = ()
     live_results: tuple[tuple[int, int, int], ...] = ()
+    sparse: bool = False
     feeds: Feeds = field(default_factory=Feeds, compare=False)
 
     @staticmethod

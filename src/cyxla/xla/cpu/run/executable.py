@@ -183,6 +183,7 @@ class CpuExecutable(Program, Executable):
                 for data, c in zip(constants, manifest.constants, strict=True)
             ],
             arena_bytes=manifest.arena_bytes,
+            sparse=options.sparse,
             functions=[*_addresses(manifest.functions, calls), *(self._recorder.addresses if self._recorder else ())],
             keep=(calls, self._recorder),
             donations=dict(manifest.donations),

@@ -8,6 +8,7 @@ import pytest
 
 import cyxla
 from cyxla.errors import InvalidArgumentError, RecompileWarning, TraceError
+from cyxla.numpy.calls import any_size
 from cyxla.numpy.calls.size_history import OpenDims, SizeHistory
 
 RNG = np.random.default_rng(0)
@@ -489,3 +490,56 @@ def test_the_program_with_fewer_open_dimensions_is_kept():
     assert next(e.executable.inputs[0].dims for e in compiled._any_size.entries)[1] == 6
     for shape in ((12, 6), (11, 6), (3, 8), (2, 9)):
         check(compiled(np.ones(shape)), np.full(shape, 2.0))
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Take each size of which there was a call for one that recurs."""
+    monkeypatch.setattr(any_size, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(any_size, "COMPILATIONS", 0)
+
+
+@pytest.mark.parametrize("sizes, programs", [("auto", [4, 4, 4, 5]), ("any", [2, 2, 2, 2])])
+def test_a_size_that_recurs_gets_a_program_of_its_own(impatient, sizes, programs):
+    compiled = cyxla.jit(dense, sizes=sizes)
+    for n in (3, 5, 9):
+        compiled(rows(n))
+    found = []
+    for n in (9, 9, 11, 11):
+        x = rows(n)
+        np.testing.assert_allclose(compiled(x), dense(x))
+        found.append(compiled.cache_info().misses)
+    assert found == programs
+
+
+def test_only_some_sizes_get_programs_of_their_own(impatient):
+    compiled = cyxla.jit(dense)
+    for n in range(3, 24):
+        for _ in range(2):
+            compiled(rows(n))
+    assert compiled.cache_info().misses == 3 + any_size.MOST_RECURRING
+
+
+def test_sizes_recur_if_their_calls_take_long():
+    recurring = any_size.RecurringSizes(1)
+    for _ in range(3):
+        assert not recurring.recurs((5,), compilation=0.2)
+        recurring.add((5,), 0.7)
+    assert not recurring.recurs((6,), compilation=0.2)
+    assert not recurring.recurs((5,), compilation=0.3)
+    assert recurring.recurs((5,), compilation=0.2)
+    recurring.add((6,), 100.0)
+    assert not recurring.recurs((6,), compilation=0.2)
+
+
+def test_sizes_that_recur_write_to_their_arguments(impatient):
+    def double(x):
+        x *= 2
+        return x.sum()
+
+    compiled = cyxla.jit(double)
+    for n in (3, 5, 9, 9, 9):
+        x = rows(n)
+        expected = x * 2
+        np.testing.assert_allclose(compiled(x), expected.sum())
+        np.testing.assert_array_equal(x, expected)

@@ -6,7 +6,8 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from functools import cached_property
-from math import prod
+from math import inf, prod
+from time import perf_counter
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -27,11 +28,45 @@ MOST_BYTES: Final = 1 << 27  # of a padded array; larger ones are better compile
 MOST_PRODUCT_BYTES: Final = 1 << 23  # of an array that is padded along several dimensions, unless bounds are tight
 LEAST_BOUNDS: Final = (4096, 1024, 256)  # elements of a dimension: those beyond the size take only address space
 LEAST_BOUNDS_OF_LISTS: Final = LEAST_BOUNDS[1:]  # of the first program: 4096 x 4096 elements would often be too many
+COMPILATIONS: Final = 10  # times as long as a compilation take the calls of a size that gets a program of its own
+LEAST_SECONDS: Final = 1.0  # that they take at least
+MOST_RECURRING: Final = 4  # sizes with programs of their own
+MOST_SIZES: Final = 4096  # sizes whose time is added up
 MOST_BUFFERS: Final = 2  # sets of padded arguments that a program keeps
 ROOM: Final = 4  # times a size, rounded up to a power of two, is the bound
 
 Compile: TypeAlias = Callable[[Call, OpenSizes], "Entry | None"]
 _LOG = logging.getLogger(__name__)
+
+
+class RecurringSizes:
+    """Time that the calls of each size have taken: a size that recurs gets a program for exactly this size.
+
+    Programs for any size pad their arguments, and leave room up to their bounds, which takes time in each call.
+
+    Parameters
+    ----------
+    most : int
+        Number of sizes that may get such programs.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._seconds: dict[tuple[int, ...], float] = {}
+
+    def add(self, sizes: tuple[int, ...], seconds: float) -> None:
+        """Count a call."""
+        if len(self._seconds) >= MOST_SIZES:
+            self._seconds.clear()
+        self._seconds[sizes] = self._seconds.get(sizes, 0.0) + seconds
+
+    def recurs(self, sizes: tuple[int, ...], compilation: float) -> bool:
+        """Return True, once, if a compilation of so many seconds is worth it for a size."""
+        if self._seconds.get(sizes, 0.0) <= max(LEAST_SECONDS, COMPILATIONS * compilation) or self._most == 0:
+            return False
+        self._seconds[sizes] = -inf
+        self._most -= 1
+        return True
 
 
 @dataclass(frozen=True)
@@ -50,6 +85,8 @@ class AnySizeProgram:
         Compiled program; it takes the padded arguments, then the size of each group.
     free_buffers : list of dict
         Padded arrays by input, for calls to come. Padding has any values.
+    recurring : RecurringSizes
+        Sizes of the calls so far.
     """
 
     dims: OpenDims
@@ -57,6 +94,7 @@ class AnySizeProgram:
     bounds: tuple[int, ...]
     entry: Entry | None = None
     free_buffers: list[dict[int, npt.NDArray[Any]]] = field(default_factory=list)
+    recurring: RecurringSizes = field(default_factory=lambda: RecurringSizes(0))
 
     def sizes(self, shapes: Shapes) -> tuple[int, ...] | None:
         """Return the size of each group in a call, or None if the program does not serve the call."""
@@ -121,7 +159,7 @@ class AnySizeProgram:
 
 
 class SizesError(Exception):
-    """Failure of a program for any size at the sizes of a call: that for exactly these sizes has the result.
+    """A program for any size has no result for the sizes of a call, or is slow: that for exactly these sizes has it.
 
     It has the result of a dimension of size 1 that is broadcast, and NumPy's errors.
     """
@@ -145,10 +183,18 @@ class AnySizeEntry(Compiled):
 
     def run_slowly(self, arguments: Sequence[Any], out: Any, passed: Sequence[Any]) -> Any:
         """Run on arguments of any sizes, which the signature has compared with the bounds."""
+        program = self.any_size
+        assert program.entry is not None
+        sizes = tuple([passed[k].shape[d] for (k, d), *_ in program.dims.groups])
+        if program.recurring.recurs(sizes, program.entry.seconds):
+            raise CaughtError(SizesError())
+        started = perf_counter()
         try:
-            return self.any_size.run(passed)
+            result = program.run(passed)
         except Exception as error:
             raise CaughtError(SizesError()) from error
+        program.recurring.add(sizes, perf_counter() - started)
+        return result
 
     def signature(self, nargs: int, kwnames: tuple[str, ...], nodes: list[Any], inputs: int) -> CallSignature:
         """Return the signature of calls with these nodes, whatever their sizes."""
@@ -248,7 +294,8 @@ class AnySizePrograms:
         try:
             limits = [MOST_PRODUCT_BYTES] * len(generous) + [MOST_BYTES] * 2
             for bounds, limit in zip((*generous, tight, tightest), limits, strict=True):
-                program = AnySizeProgram(dims, static, bounds)
+                recurring = RecurringSizes(MOST_RECURRING if self.mode == "auto" else 0)
+                program = AnySizeProgram(dims, static, bounds, recurring=recurring)
                 if all(n <= MOST_BYTES for n in program.padded_bytes(call.leaves)):
                     entry = compile_(call, OpenSizes(dims.groups, bounds, limit))
                     if entry is not None:

@@ -79,8 +79,9 @@ the third size (`sizes="auto"`), it is compiled for any size of that dimension, 
 times the size. The bound is at least 1024 or 256 if arrays with several dimensions of any size, as `x @ x.T`, would
 take more than 8 MiB; greater sizes are compiled for with greater bounds. Calls with other sizes then compile nothing,
 and take time in proportion to their size. Dimensions that had equal sizes are taken to be equal; calls in which they
-differ are compiled apart. `sizes="any"` does so for the second size and raises the reason if it cannot be done;
-`sizes="exact"` never does so.
+differ are compiled apart. A size that recurs, so that its calls take ten times as long as a compilation and a second at
+least, gets a program of its own after all; there are up to four of them. `sizes="any"` compiles for any size at the
+second size, and no more for one that recurs; it raises the reason if it cannot be done. `sizes="exact"` never does so.
 
 Within the function, such an argument is an array whose sizes are known at run time, as above. What cannot be traced so,
 such as `np.fft.fft(x)`, is compiled for each size, as are functions that change containers or write to arrays from

@@ -80,8 +80,8 @@ times the size. The bound is at least 1024 or 256 if arrays with several dimensi
 take more than 8 MiB; greater sizes are compiled for with greater bounds. Calls with other sizes then compile nothing,
 and take time in proportion to their size. Dimensions that had equal sizes are taken to be equal; calls in which they
 differ are compiled apart. A size that recurs, so that its calls take ten times as long as a compilation and a second at
-least, gets a program of its own after all; there are up to four of them. `sizes="any"` compiles for any size at the
-second size, and no more for one that recurs; it raises the reason if it cannot be done. `sizes="exact"` never does so.
+least, gets a program of its own; there are up to four of them. `sizes="any"` compiles for any size from the second size
+on, never for one that recurs, and raises the reason if it cannot be done. `sizes="exact"` compiles for each size.
 
 Within the function, such an argument is an array whose sizes are known at run time, as above. What cannot be traced so,
 such as `np.fft.fft(x)`, is compiled for each size, as are functions that change containers or write to arrays from

@@ -188,7 +188,8 @@ void block_release(void *block, std::size_t bytes) noexcept {
 bool block_discard(void *block, std::size_t bytes, std::size_t keep) noexcept {
   const std::size_t capacity = size_class(bytes).bytes, kept = round_up(keep, kHugePage);
   if (capacity < kMinHugeBytes || kept - keep > keep) return false;
-  return kept >= capacity || madvise(static_cast<char *>(block) + kept, capacity - kept, MADV_DONTNEED) == 0;
+  if (capacity <= 2 * keep + kHugePage) return true;
+  return madvise(static_cast<char *>(block) + kept, capacity - kept, MADV_DONTNEED) == 0;
 }
 
 void block_trim(std::size_t keep) noexcept {

@@ -26,7 +26,8 @@ void *block_acquire(std::size_t bytes) noexcept;
 void block_release(void *block, std::size_t bytes) noexcept;
 
 // Give the pages of a block beyond the first `keep` bytes back to the system, which maps zeros there at the next access.
-// Return false if more than 2 * keep bytes would remain; the block is then as before.
+// That takes a microsecond; blocks of at most a huge page more than 2 * keep bytes are left as they are. Return false if
+// more than 2 * keep bytes would remain of another, which is then as before.
 bool block_discard(void *block, std::size_t bytes, std::size_t keep) noexcept;
 
 // Return free blocks to the system until at most `keep` bytes are free.

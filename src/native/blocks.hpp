@@ -18,16 +18,16 @@ struct BlockStats {
   std::uint64_t misses = 0;  // requests served by the system
 };
 
-// Flag of a number of bytes to acquire or release: a large block has small pages, for memory of which little is used. The
-// first access to a huge page takes a millisecond.
-constexpr std::size_t kSmallPages = std::size_t{1} << 62;
+// Flag of a number of bytes to acquire or release: a large block has small pages, for memory of which little is used.
+// The first access to a huge page takes a millisecond.
+constexpr std::size_t kSmallPages = std::size_t{1} << 63;
 
 void *block_acquire(std::size_t bytes) noexcept;
 void block_release(void *block, std::size_t bytes) noexcept;
 
 // Give the pages of a block beyond the first `keep` bytes back to the system, which maps zeros there at the next access.
-// That takes a microsecond; blocks of at most a huge page more than 2 * keep bytes are left as they are. Return false if
-// more than 2 * keep bytes would remain of another, which is then as before.
+// That takes a microsecond; blocks of at most a huge page more than 2 * keep bytes are left as they are. Return false
+// if more than 2 * keep bytes would remain of another, which is then as before.
 bool block_discard(void *block, std::size_t bytes, std::size_t keep) noexcept;
 
 // Return free blocks to the system until at most `keep` bytes are free.

@@ -86,11 +86,12 @@ def test_trim_gives_memory_back(pool, array):
     assert pool.pool_stats()["held_blocks"] == 0
 
 
-def test_too_much_memory_is_an_error(array):
+@pytest.mark.parametrize("size", [1 << 45, (1 << 62) + 64, (1 << 63) - 1])
+def test_too_much_memory_is_an_error(array, size):
     from cyxla import errors
 
     with pytest.raises(errors.ResourceExhaustedError, match="cannot allocate"):
-        array(1 << 45)
+        array(size)
 
 
 def test_arenas_come_from_the_pool_and_go_back(pool, program):

@@ -143,3 +143,16 @@ def test_sparse_temporaries_take_the_pages_they_touch(pool, program):
         dense()
         sparse()
     assert pool.pool_stats()["misses"] == misses
+
+
+@pytest.mark.parametrize("size, is_shared", [(MiB // 2, True), (2 * MiB, False), (16 * MiB, False), (17 * MiB, True)])
+def test_sparse_results_have_small_pages(pool, array, program, size, is_shared):
+    """Only beginnings of the results of programs for any size are read; callers may read large ones as a whole."""
+    array(size)  # leaves a block of huge pages, if it is large
+    before = pool.pool_stats()
+    got = program(COPY_NOTHING, [], [("u1", (size,))], sparse=True)()
+    assert (pool.pool_stats()["misses"] == before["misses"]) is is_shared
+    del got
+    program(COPY_NOTHING, [], [("u1", (size,))], sparse=True)()
+    assert pool.pool_stats()["misses"] - before["misses"] == (not is_shared)
+    assert pool.pool_stats()["in_use_bytes"] == before["in_use_bytes"]

@@ -14,6 +14,7 @@ cdef struct Spec:
     int ndim
     npy_intp *dims
     size_t bytes
+    size_t pages  # of a result: flag of the pool for the pages of its block
 
 
 cdef inline bint matches(PyObject *value, const Spec *spec) noexcept:
@@ -59,7 +60,7 @@ cdef class Program:
     cdef dict donations  # None if there are none
 
     cdef int set_parameters(self, parameters, dict bound) except -1
-    cdef int set_specs(self) except -1
+    cdef int set_specs(self, bint sparse) except -1
     cdef int set_buffers(self, list constants, dict bound) except -1
     cdef int set_functions(self, list addresses) except -1
     cdef int set_donations(self, dict donations, dict bound) except -1

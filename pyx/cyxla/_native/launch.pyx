@@ -50,6 +50,8 @@ cdef object require_memory = memory.require
 cdef enum:
     MAX_DIMENSIONS = 64  # dimensions of a NumPy array, at most
     MAX_STACK_BUFFERS = 64  # programs with more buffers take memory of the pool for the pointers
+    MIN_GROWING_BYTES = 1 << 16
+    MAX_SPARSE_RESULT = 1 << 24  # bytes; the caller may read all of a larger result, for which huge pages are faster
 
 
 @cython.final
@@ -150,19 +152,37 @@ RECIPE_HEADER_BYTES = 32  # bytes of the header, with the magic number and the l
 
 cdef object new_array(const Spec *spec):
     """Return an uninitialised array over memory of the pool."""
+    return array_in(new_block(spec.bytes, spec.pages), spec)
+
+
+cdef Block new_block(size_t bytes, size_t pages):
+    """Return uninitialised memory of the pool; `pages` is its flag of small pages, or 0."""
     cdef Block block = Block.__new__(Block)
-    if spec.bytes >= LARGE_BYTES:
-        require_memory(spec.bytes)
-    block.data = rt.acquire(spec.bytes)
+    if bytes >= LARGE_BYTES:
+        require_memory(bytes)
+    block.data = rt.acquire(bytes | pages)
     if block.data == NULL:
-        arguments.out_of_memory(spec.bytes)
-    block.bytes = spec.bytes
-    Py_INCREF(<object> spec.descr)
-    return array_over(block, spec)
+        arguments.out_of_memory(bytes)
+    block.bytes = bytes | pages
+    return block
 
 
-cdef inline object array_over(Block block, const Spec *spec):
+cdef size_t growing_bytes(size_t bytes):
+    """Return the bytes of a block for an array whose size changes from call to call: a power of two, if it is large.
+
+    A block then serves many sizes. The first access to a page of a new one takes longer than most computations with it.
+    """
+    cdef size_t capacity = MIN_GROWING_BYTES
+    if bytes <= capacity:
+        return bytes
+    while capacity < bytes:
+        capacity *= 2
+    return capacity
+
+
+cdef inline object array_in(Block block, const Spec *spec):
     """Return an array over the memory of a block."""
+    Py_INCREF(<object> spec.descr)
     array = PyArray_NewFromDescr(
         &PyArray_Type, spec.descr, spec.ndim, spec.dims, NULL, block.data, NPY_ARRAY_CARRAY, NULL
     )
@@ -209,9 +229,9 @@ cdef object first_rows(object array, npy_intp rows, bint owned):
     spec.descr, spec.dims = PyArray_DESCR(source), dims
     dims[0] = rows
     if 2 * spec.bytes >= <size_t> PyArray_NBYTES(source) or owned and rt.discard(block.data, block.bytes, spec.bytes):
-        Py_INCREF(<object> spec.descr)
-        return array_over(block, &spec)
-    copied = new_array(&spec)
+        return array_in(block, &spec)
+    spec.pages = block.bytes & rt.small_pages
+    copied = array_in(new_block(growing_bytes(spec.bytes), spec.pages), &spec)
     memcpy(PyArray_DATA(<PyArrayObject *> <PyObject *> copied), block.data, spec.bytes)
     return copied
 
@@ -238,7 +258,7 @@ cdef class Program:
     arena_bytes : int
         Size of the temporaries of one call.
     sparse : bool
-        True if calls use little of their temporaries, which get small pages.
+        True if calls use little of their temporaries and results: these get small pages, unless a result is large.
     functions : sequence of int
         Addresses for `cyx_ctx.functions`; `keep` holds the objects that they need alive.
     release_gil : bool
@@ -269,7 +289,7 @@ cdef class Program:
         self.flat = results == self.output_range
         bound = dict(bound or {})
         self.set_parameters(parameters, bound)
-        self.set_specs()
+        self.set_specs(sparse)
         self.set_buffers(list(constants), bound)
         self.set_functions(recipe_functions((<Library> self.library).recipe) or list(functions))
         self.set_donations(dict(donations or {}), bound)
@@ -313,7 +333,7 @@ cdef class Program:
             self.slots[k] = leaf
         return 0
 
-    cdef int set_specs(self) except -1:
+    cdef int set_specs(self, bint sparse) except -1:
         arrays = [*self.inputs, *self.outputs]
         self.specs = <Spec *> calloc(max(1, len(arrays)), sizeof(Spec))
         self.dims = <npy_intp *> calloc(max(1, sum(len(dims) for _, dims in arrays)), sizeof(npy_intp))
@@ -334,6 +354,8 @@ cdef class Program:
                 next_dim[0] = size
                 next_dim += 1
                 spec.bytes *= <size_t> size
+            if sparse and k >= self.n_inputs and spec.bytes <= MAX_SPARSE_RESULT:
+                spec.pages = rt.small_pages
         return 0
 
     cdef int set_buffers(self, list constants, dict bound) except -1:

@@ -64,6 +64,18 @@ def test_results_below_a_huge_page_are_copied():
     np.testing.assert_array_equal(got, x[:1000])
 
 
+def test_growing_results_share_blocks():
+    """Each size had blocks of its own, whose pages took longer than the computation of most functions."""
+    x = np.arange(float(N))
+    compiled = cyxla.jit(selected, platform="cpu")
+    results = [compiled(x, 10)]
+    before = native.pool_stats()["misses"]
+    for count in range(30_000, 60_000, 1000):  # 240 to 480 kB; the result before is still in use
+        results = [results[-1], compiled(x, count)]
+        np.testing.assert_array_equal(results[-1], x[:count])
+    assert native.pool_stats()["misses"] - before <= 6
+
+
 def parts(x, m):
     y = x + 1
     k = np.count_nonzero(m)

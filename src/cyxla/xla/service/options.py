@@ -44,8 +44,8 @@ class CompileOptions:
         Results of which the caller reads a leading part alone: leaf of the result, dimension of it, and leaf that holds
         the number of elements to read along that dimension. The others are undefined.
     sparse : bool
-        True if most calls use few of the elements that arrays have room for: temporaries then get small pages. The
-        generated code is the same.
+        True if most calls use few of the elements that arrays have room for: temporaries, and results of up to 16 MiB,
+        then get small pages. The generated code is the same.
     feeds : Feeds
         The other end of the program's `infeed`, `outfeed`, `send` and `recv`; programs compiled with the same one
         share its queues and channels.

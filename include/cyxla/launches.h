@@ -9,10 +9,11 @@
 
 #include "abi.h"
 
-/* One call of a kernel: `is_short`, if not null, tells whether its work is too little for several threads. */
+/* One call of a kernel. `test`, if not negative, is its number in the function that tells whether the work of a call is
+ * too little for several threads. */
 typedef struct {
   cyx_kernel kernel;
-  int (*is_short)(void *const *bufs);
+  int64_t test;
   int64_t tasks, phases;
   int64_t buffers; /* number of its buffers */
 } cyx_launch;
@@ -26,8 +27,10 @@ typedef struct {
 #define CYX_CONTEXT 3
 #define CYX_PHASE 4
 
-/* Make `count` launches in order. `words` has their buffers, one launch after the other; `b` has room for the most. */
+/* Make `count` launches in order. `words` has their buffers, one launch after the other; `b` has room for the most, and
+ * `is_short` tells of each test whether it holds. */
 static __attribute__((noinline, unused)) cyx_status cyx_launch_all(const cyx_launch *launches, int64_t count,
+                                                           int (*is_short)(int64_t test, void *const *bufs),
                                                            const int64_t *words, void **b, void *const *bufs,
                                                            const cyx_ctx *ctx) {
   for (const cyx_launch *launch = launches; launch < launches + count; ++launch) {
@@ -43,7 +46,7 @@ static __attribute__((noinline, unused)) cyx_status cyx_launch_all(const cyx_lau
       }
     }
     for (phase = 0; phase < launch->phases; ++phase) {
-      const int is_alone = launch->tasks == 1 || (launch->is_short && launch->is_short(b));
+      const int is_alone = launch->tasks == 1 || (launch->test >= 0 && is_short(launch->test, b));
       const cyx_status s = is_alone ? launch->kernel(b, 0, launch->tasks)
                                     : ctx->parallel_for(ctx, launch->kernel, b, launch->tasks);
       if (s) return s;

@@ -19,6 +19,16 @@ static inline uint64_t cyx_bits_f64(double x) { uint64_t u; __builtin_memcpy(&u,
 
 static inline double cyx_from_bits_f64(uint64_t u) { double x; __builtin_memcpy(&x, &u, 8); return x; }
 
+/* |x|, hidden from gcc, which omits it where it holds that x is not negative, such as a product of two equal factors:
+   NaN may have any sign there. */
+static inline __attribute__((always_inline)) float cyx_magnitude_f32(float x) {
+  return cyx_from_bits_f32(cyx_bits_f32(x) & 0x7fffffff);
+}
+
+static inline __attribute__((always_inline)) double cyx_magnitude_f64(double x) {
+  return cyx_from_bits_f64(cyx_bits_f64(x) & ~(1ull << 63));
+}
+
 /* Convert to f64. Without the instruction for vectors, the halves become mantissas of 2^84 and 2^52, which are then
    subtracted: exact but for the last addition, which rounds as the conversion does. */
 static inline __attribute__((always_inline)) double cyx_f64_of_s64(int64_t x) {

@@ -273,3 +273,22 @@ def test_extremes_beside_constants(dtype):
         nan = np.isnan(want)
         assert np.array_equal(np.isnan(got), nan), name
         assert np.asarray(got)[~nan].tobytes() == np.asarray(want)[~nan].tobytes(), name
+
+
+@pytest.mark.parametrize("computed", ["multiply(x, x)", "sqrt(x)", "exponential(x)", "abs(x)", "maximum(x, zero)"])
+@pytest.mark.parametrize("size", [1, 33])
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16"])
+def test_abs_clears_the_sign_of_nan(dtype, size, computed):
+    """C compilers omit it where they hold that a value is not negative."""
+    bits = {"f32": 32, "f64": 64}.get(dtype, 16)
+    shape = f"{dtype}[{size}]"
+    text = f"""ENTRY e {{
+      x = {shape} parameter(0)
+      z = {dtype}[] constant(0)
+      zero = {shape} broadcast(z), dimensions={{}}
+      y = {shape} {computed}
+      a = {shape} abs(y)
+      ROOT r = s{bits}[{size}] bitcast-convert(a) }}"""
+    compiled = cyxla.compile(text, platform="cpu")
+    x = np.full(size, -np.nan, element_type(dtype).numpy_dtype)
+    assert (compiled(x) >= 0).all()

@@ -226,7 +226,7 @@ _PREDICATE = {
 }
 _REAL = {   # computed in {t}, which is f32 for narrow types
     "add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}", "divide": "{0} / {1}", "negate": "-{0}",
-    "real": "{0}", "abs": "__builtin_fabs{s}({0})", "sqrt": "__builtin_sqrt{s}({0})",
+    "real": "{0}", "abs": "cyx_magnitude_{t}({0})", "sqrt": "__builtin_sqrt{s}({0})",
     **{name: _call(name, "{t}") for name in (
         "sign", "ceil", "floor", "round-nearest-afz", "round-nearest-even", "remainder", *_FUNCTIONS,
     ) if name != "sqrt"},

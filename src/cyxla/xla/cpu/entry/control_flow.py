@@ -161,7 +161,7 @@ class ControlWriter:
         bufs = ", ".join(pointers)
         call = f"{name}(b, 0, {tasks})" if tasks == 1 else f"ctx->parallel_for(ctx, {name}, b, {tasks})"
         if step.kernel.short:
-            call = f"{short_test(name)}(b) ? {name}(b, 0, {tasks}) : {call}"
+            call = f"{short_test(name, 'b')} ? {name}(b, 0, {tasks}) : {call}"
         phase_loop = f"for (int64_t phase = 0; phase < {phases}; ++phase) " if phases > 1 else ""
         line = f"{phase_loop}{{ void *const b[] = {{{bufs}}}; if ((s = {call})) return s; }}"
         c.line(line if self.meter is None else self.meter.measure(step, line))

@@ -15,6 +15,7 @@ from cyxla.xla.cpu.memory.buffers import Buffers, Location, MemoryKind
 from cyxla.xla.cpu.plan.nodes import KernelNode, Node
 from cyxla.xla.hlo import Instruction
 
+SHORT_TEST: Final = "is_short"  # C name
 LEAST_LAUNCHES: Final = 16  # calls in a row that become a table: a line of one runs 10 ns longer than a statement
 
 
@@ -43,9 +44,19 @@ def is_launched(node: KernelNode) -> bool:
     return bool(node.step.functions) or any(v.shape.nbytes for v in node.step.writes)
 
 
-def short_test(name: str) -> str:
-    """Return the name of the function that tells whether a call of a kernel has too little work for several threads."""
-    return f"{name}_is_short"
+def short_test(name: str, bufs: str) -> str:
+    """Return C that tells whether a call of kernel k<number> has too little work for several threads."""
+    return f"{SHORT_TEST}({name[1:]}, {bufs})"
+
+
+def short_tests(kernels: Mapping[str, Kernel], *, is_inlined: bool) -> str:
+    """Return the function that `short_test` calls, one for all kernels: a function takes a millisecond to compile."""
+    cases = [f"    case {name[1:]}: return {kernel.short};\n" for name, kernel in kernels.items() if kernel.short]
+    if not cases:
+        return ""
+    noinline = "" if is_inlined else "__attribute__((noinline)) "
+    head = f"{noinline}static int {SHORT_TEST}(int64_t kernel, void *const *bufs) {{\n  switch (kernel) {{\n"
+    return f"{head}{''.join(cases)}  }}\n  return 0;\n}}\n"
 
 
 def in_rows(nodes: Sequence[Node], buffers: Buffers) -> list[list[Node]]:
@@ -87,14 +98,15 @@ def table_of_launches(
         c.line("static const cyx_launch launches[] = {")
         for node, of_node in zip(nodes, words, strict=True):
             kernel, name = node.step.kernel, name_of(node.step.kernel)
-            test = short_test(name) if kernel.short else 0
+            test = int(name[1:]) if kernel.short else -1
             c.line(f"  {{{name}, {test}, {kernel.tasks}, {kernel.phases}, {len(of_node)}}},")
         c.line("};")
         c.line("static const int64_t words[] = {")
         c.lines([f"  {', '.join(of_node)}," for of_node in words])
         c.line("};")
         c.line(f"void *b[{max(map(len, words))}];")
-        c.line(f"if ((s = cyx_launch_all(launches, {len(nodes)}, words, b, bufs, ctx))) return s;")
+        test = SHORT_TEST if any(node.step.kernel.short for node in nodes) else 0
+        c.line(f"if ((s = cyx_launch_all(launches, {len(nodes)}, {test}, words, b, bufs, ctx))) return s;")
     return c.text()
 
 

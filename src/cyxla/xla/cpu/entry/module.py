@@ -7,7 +7,7 @@ from cyxla.xla.cpu.c.outline import outline_functions
 from cyxla.xla.cpu.c.prelude import prelude
 from cyxla.xla.cpu.entry.control_flow import DEFINITIONS, ControlWriter
 from cyxla.xla.cpu.entry.kernel_timers import Meter
-from cyxla.xla.cpu.entry.launch_tables import short_test
+from cyxla.xla.cpu.entry.launch_tables import short_tests
 from cyxla.xla.cpu.entry.recipe import recipe
 from cyxla.xla.cpu.kernel.hlo_quotes import head, with_quotes
 from cyxla.xla.cpu.kernel.kernel import Kernel
@@ -69,20 +69,12 @@ def emit_module(plan: Plan, buffers: Buffers, seed: int = 0, *, profile: bool = 
     meter = Meter(list(plan.steps()), len(functions)) if profile else None
     control = ControlWriter(buffers, lambda kernel: names[kernel.code], functions, seed, meter)
     entry = control.entry(plan)
-    tests = "".join(_short_test_function(name, kernel, len(kernels)) for name, kernel in kernels.items())
+    tests = short_tests(kernels, is_inlined=len(kernels) <= MAX_INLINED_KERNELS)
     calls = "\n".join([*([meter.definitions] if meter else []), tests, *control.helper_functions, entry])
     entry_size = len(calls) - control.table_size
     count = split_units.unit_count(entry_size + sum(map(split_units.code_size, names)))
     texts = _one_unit(definitions, calls) if count == 1 else _many_units(definitions, calls, entry_size, count)
     return Source(tuple(texts), tuple(kernels.items()), None if profile else recipe(plan, buffers))
-
-
-def _short_test_function(name: str, kernel: Kernel, count: int) -> str:
-    """Return the function that tells if a call of a kernel, one of `count`, has too little work for several threads."""
-    if not kernel.short:
-        return ""
-    noinline = "__attribute__((noinline)) " if count > MAX_INLINED_KERNELS else ""
-    return f"{noinline}static int {short_test(name)}(void *const *bufs) {{ return {kernel.short}; }}\n"
 
 
 def _one_unit(definitions: dict[str, str], calls: str) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import DTypeError, ShapeError
-from cyxla.numpy.control import cond
+from cyxla.numpy import control
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.results.conversion import convert
@@ -372,7 +372,7 @@ def _all_nan(array: TracedArray, extreme: XlaOp, start: XlaOp, axes: Sequence[in
         op = value_of(array_)
         return TracedArray(reduce_op(np.logical_and, xla.ne(op, op), axes, keepdims))
 
-    return value_of(cond(np.any(may_be_nan), check, lambda array_: np.zeros_like(may_be_nan), array))
+    return value_of(control.cond(np.any(may_be_nan), check, lambda array_: np.zeros_like(may_be_nan), array))
 
 
 def _result_dtype(ufunc: np.ufunc, array: TracedArray, out: Any) -> Dtype:

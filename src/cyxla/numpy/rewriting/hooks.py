@@ -316,9 +316,13 @@ class Hooks:
     @staticmethod
     def comprehension(iterable: Any, element: Callable[..., Any], count: int | None = None) -> list[Any]:
         """Return the list of the elements for all values, each unpacked into a number of arguments if it is given."""
+        function = element if count is None else _unpacking(element, count)
+        source = iterables.source_of(iterable) if current() is not None else None
+        if iterables.is_short(source):
+            return [function(item) for item in iterable]
         from cyxla.numpy.rewriting.loops.comprehensions import comprehension
 
-        return comprehension(iterable, element if count is None else _unpacking(element, count))
+        return comprehension(iterable, source, function)
 
     @staticmethod
     def rows(iterable: Any, element: Callable[..., Any], count: int | None = None) -> list[Any]:

@@ -12,7 +12,7 @@ import numpy as np
 from cyxla.errors import TraceError
 from cyxla.numpy.rewriting.branches import TracedBranch
 from cyxla.numpy.rewriting.loops.for_loops import ForLoop
-from cyxla.numpy.rewriting.loops.iterables import Source, source_of, use_up
+from cyxla.numpy.rewriting.loops.iterables import Source, is_short, source_of, use_up
 from cyxla.numpy.rewriting.loops.plans import Variables
 from cyxla.numpy.rewriting.loops.recordings import INDEX
 from cyxla.numpy.rewriting.loops.stacks import Stacks, with_traced_numbers
@@ -34,21 +34,24 @@ LEAST_KNOWN = 1000  # elements of known values that a loop of the program makes 
 _NO_VARIABLES = Variables.of((), (), (), (), ())
 
 
-def comprehension(iterable: Any, element: Callable[[Any], Any]) -> list[Any]:
+def comprehension(iterable: Any, source: Source | None, element: Callable[[Any], Any]) -> list[Any]:
     """Return ``[element(item) for item in iterable]``.
 
     Parameters
     ----------
     iterable : iterable
         Values; a loop of the program takes them by number if there are many.
+    source : Source or None
+        The values by number (see `source_of`).
     element : callable
         Function from a value to an element of the list.
     """
-    source = source_of(iterable) if current() is not None else None
-    if source is not None and is_traced(source.length) and source.bound <= MOST_ELEMENTS:
-        return filtered(iterable, lambda item: True, element)
-    if source is None or source.length <= MOST_UNROLLED:
+    if source is None or is_short(source):
         return [element(item) for item in iterable]
+    if is_traced(source.length):
+        if source.bound > MOST_ELEMENTS:
+            return [element(item) for item in iterable]  # raises the reason
+        return filtered(iterable, lambda item: True, element)
     use_up(iterable)
     first = element(source.element(0))
     structure = structure_of(first)
@@ -194,7 +197,7 @@ def quantified(
     if source is None or not (is_long and has_traced):
         return function(element(item) for item in iterable)
     checks = len(require_current().program.checks)
-    values = comprehension(iterable, lambda item: _as_condition(element(item)))
+    values = comprehension(iterable, source, lambda item: _as_condition(element(item)))
     if has_changes or len(require_current().program.checks) > checks:
         raise TraceError(
             f"{'any' if stops_at else 'all'} of values whose computation may fail or changes anything, after one that "

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cyxla.errors import TraceError
 from cyxla.numpy.rewriting.loops.plans import Peel, Plan, Repeat, Unsuitable, Variables
-from cyxla.numpy.rewriting.loops.recordings import Recording
 from cyxla.numpy.rewriting.loops.stacks import Appends, roots_of
 from cyxla.numpy.rewriting.loops.unrolling import ITERATIONS_OF_A_PASS, Unrolling, count_iterations
 from cyxla.numpy.rewriting.parts.python_state import PythonState
@@ -23,6 +22,9 @@ from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.numpy.tracing.trace import PlainRunError, current, require_current
 from cyxla.xla.hlo.builder import XlaOp
+
+if TYPE_CHECKING:
+    from cyxla.numpy.rewriting.loops.recordings import Recording
 
 MOST_PASSES = 12
 
@@ -63,6 +65,8 @@ class Loop(ABC):
         self._state = state
         if not self._wants_pass():
             return state
+        from cyxla.numpy.rewriting.loops.recordings import Recording  # Python runs most short loops
+
         self._lists_before = len(require_current().program.written_lists)
         if self.entry is None:
             self.entry, self._stored = state, stored

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from types import GeneratorType
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from cyxla.errors import TraceError
-from cyxla.numpy.control.lower_scan import Scan, emit_scan
 from cyxla.numpy.indexing.ranges import declare_range
 from cyxla.numpy.rewriting.known_conditions import is_static, needs_value
 from cyxla.numpy.rewriting.loops.drivers import Loop
-from cyxla.numpy.rewriting.loops.emission import converted_body, emit_loop, within
 from cyxla.numpy.rewriting.loops.iterables import Source, elements_of, held, is_iterator, lists_in, source_of, use_up
 from cyxla.numpy.rewriting.loops.plans import Variables
-from cyxla.numpy.rewriting.loops.recordings import Recording
 from cyxla.numpy.rewriting.loops.unrolling import MOST_UNROLLED, MOST_UNROLLED_SIZE, Unrolling
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import is_traced, traced, value_of
-from cyxla.numpy.tracing.bodies import inline, record_body
 from cyxla.numpy.tracing.trace import require_current, user_line
-from cyxla.xla.hlo.builder import XlaOp
-from cyxla.xla.hlo.builder import functions as xla
+
+if TYPE_CHECKING:
+    from cyxla.numpy.rewriting.loops.recordings import Recording
 
 PEEL_LIMIT = 2
 
@@ -205,9 +200,12 @@ class ForLoop(Loop):
             self._restore()
             self._unroll("")
             return
+        from cyxla.numpy.rewriting.loops.for_emission import emit_counted, emit_open  # Python runs most short loops
+
         self.recording, self._is_done = None, True
-        if self._is_counted and not recording.flags:
-            self._state = self._emit_counted(recording)
+        count = (self._source.length - self._first) // self.plan.period if self._is_counted else None  # type: ignore[union-attr]
+        if count is not None and not recording.flags:
+            self._state = emit_counted(recording, count)
         else:
             if require_current().program.gradients:
                 recording.containers.forget()
@@ -215,7 +213,9 @@ class ForLoop(Loop):
                 self._is_done = False
                 self._unroll("a loop that may end early has no gradient")
                 return
-            self._state = self._emit_while(recording)
+            limit = self._length if count is None else count
+            assert limit is not None
+            self._state = emit_open(recording, limit, self._first)
         self._appends.finish()
         recording.containers.note_lists(self._state)
         self.lists_of_elements = recording.containers.lists_of_elements
@@ -226,43 +226,6 @@ class ForLoop(Loop):
             return False
         count = self._source.length - self._first  # type: ignore[union-attr]
         return bool(count <= MOST_UNROLLED and count * recording.part.size <= MOST_UNROLLED_SIZE)
-
-    def _emit_counted(self, recording: Recording) -> tuple[Any, ...]:
-        count = (self._source.length - self._first) // self.plan.period  # type: ignore[union-attr]
-        body = converted_body(recording, recording.results(), [], recording.part.trace.failures)
-        constants, slots = body.captures, recording.slots
-        split = len(constants)
-        shapes = [recording.index.shape, *[c.shape for c in constants], *[s.parameter.aval.static for s in slots]]
-        iteration = record_body(
-            "iteration", shapes, lambda number, *v: inline(body, [number, *v[split:], *v[:split]])
-        )  # fmt: skip
-        inits = [value_of(s.init) for s in slots]
-        results = emit_scan(Scan(iteration, count, split, len(slots)), [*constants, *inits])
-        return recording.after(results, [])
-
-    def _emit_while(self, recording: Recording) -> tuple[Any, ...]:
-        assert self._source is not None
-        trace = recording.part.trace
-        index = recording.index
-        limit = self._limit(recording)
-        with within(recording):
-            one = require_current().constant(1, np.dtype(np.int64))
-            going = xla.lt(index, limit)
-            following = index + one
-        return emit_loop(recording, going, [], [following], list(trace.failures), self._first_index())
-
-    def _limit(self, recording: Recording) -> XlaOp:
-        if self._length is not None:
-            with within(recording):
-                if not self._first:
-                    return self._length
-                return self._length - require_current().constant(self._first, np.dtype(np.int64))
-        count = (self._source.length - self._first) // self.plan.period  # type: ignore[union-attr]
-        return recording.part.trace.constant(count, np.dtype(np.int64))
-
-    @staticmethod
-    def _first_index() -> list[XlaOp]:
-        return [require_current().constant(0, np.dtype(np.int64))]
 
 
 def _usable(source: Source | None) -> Source | None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from cyxla.errors import TraceError
 from cyxla.numpy.indexing.ranges import declare_range, range_of
+from cyxla.numpy.rewriting.loops.unrolling import MOST_UNROLLED
 from cyxla.numpy.rewriting.parts.sharing import stand_for_untraced
 from cyxla.numpy.tracing.arrays.known_array import KnownArray
 from cyxla.numpy.tracing.arrays.number_table import NumberTable, TableRow
@@ -452,6 +453,11 @@ def source_of(value: Any) -> Source | None:
     if source is None or source.bound or not is_traced(source.length):
         return source
     return source._replace(length=0)
+
+
+def is_short(source: Source | None) -> bool:
+    """Return True if Python makes a list of the elements: only it can iterate over them, or they are few."""
+    return source is None or (not is_traced(source.length) and source.length <= MOST_UNROLLED)
 
 
 def _source_of(value: Any) -> Source | None:

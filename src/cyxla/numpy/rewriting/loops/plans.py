@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from cyxla.numpy.rewriting.parts.parts import Leaves
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.numpy.tracing.results.promotion import Kind
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 from cyxla.records import dataclass
+
+if TYPE_CHECKING:
+    from cyxla.numpy.rewriting.parts.parts import Leaves
 
 
 class Variables(NamedTuple):

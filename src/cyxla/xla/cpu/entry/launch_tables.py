@@ -105,8 +105,8 @@ def table_of_launches(
         c.lines([f"  {', '.join(of_node)}," for of_node in words])
         c.line("};")
         c.line(f"void *b[{max(map(len, words))}];")
-        test = SHORT_TEST if any(node.step.kernel.short for node in nodes) else 0
-        c.line(f"if ((s = cyx_launch_all(launches, {len(nodes)}, {test}, words, b, bufs, ctx))) return s;")
+        tests = SHORT_TEST if any(node.step.kernel.short for node in nodes) else 0
+        c.line(f"if ((s = cyx_launch_all(launches, {len(nodes)}, {tests}, words, b, bufs, ctx))) return s;")
     return c.text()
 
 

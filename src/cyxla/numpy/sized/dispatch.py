@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from importlib import import_module
+from typing import Any, Final
 
 import numpy as np
 
-from cyxla.numpy.sized import (
-    creation,
-    elementwise,
-    indices,
-    joining,
-    matrices,
-    movement,
-    products,
-    quantiles,
-    reductions,
-    shapes,
-    sorting,
-    statistics,
-)
-from cyxla.numpy.sized.table import HANDLERS, bind, original
+from cyxla.numpy.sized import elementwise
+from cyxla.numpy.sized.table import HANDLERS, Handler, bind, original
 from cyxla.numpy.sized.ufunc_methods import METHODS
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, raise_unsupported, raise_unsupported_function
 from cyxla.numpy.tracing.registry import implementation_of
 from cyxla.numpy.tracing.trace import require_current
 
-FAMILIES = (
-    creation, elementwise, indices, joining, matrices, movement, products, quantiles, reductions, shapes, sorting,
-    statistics,
+#: Modules of this package that register functions, most used first; those up to that of a function are imported.
+FAMILIES: Final = (
+    "elementwise", "reductions", "joining", "movement", "products", "creation", "shapes", "matrices", "indices",
+    "statistics", "sorting", "quantiles",
 )  # fmt: skip
+
+
+def handler_of(function: Callable[..., Any]) -> Handler | None:
+    """Return the implementation of one of NumPy's functions; None without one."""
+    for family in FAMILIES:
+        if function in HANDLERS:
+            break
+        import_module(f"{__package__}.{family}")
+    return HANDLERS.get(function)
 
 
 def call_function(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -42,7 +40,7 @@ def call_function(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         The function is not in the table.
     """
     function = original(function)
-    handler = HANDLERS.get(function)
+    handler = handler_of(function)
     if handler is None:
         implementation_of(function)  # raises if arrays of known size are not supported either
         raise_unsupported_function(function)

@@ -24,7 +24,7 @@ MODULES: dict[str, str] = {
     "cholesky": "linalg.emit", "convolution": "convolution.emit", "custom-call": "calls.custom_call",
     "dot": "dot.emit", "fft": "fft.emit", "infeed": "calls.host_transfer", "outfeed": "calls.host_transfer",
     "recv": "calls.host_transfer", "recv-done": "calls.host_transfer", "send": "calls.host_transfer",
-    "send-done": "calls.host_transfer", "reduce": "reduce.emit", "reduce-window": "reduce.emit",
+    "send-done": "calls.host_transfer", "reduce": "reduce.emit", "reduce-window": "reduce.windows",
     "rng": "rng.distributions", "rng-bit-generator": "rng.bit_generator",
     "rng-get-and-update-state": "rng.distributions", "scatter": "scatter.scatter",
     "select-and-scatter": "scatter.select_and_scatter", "sort": "sort.emit", "topk": "sort.topk",
@@ -33,7 +33,7 @@ MODULES: dict[str, str] = {
 #: Modules by the kinds of groups that they register.
 GROUP_MODULES: dict[GroupKind, str] = {
     GroupKind.CONVOLUTION: "convolution.emit", GroupKind.DOT: "dot.emit", GroupKind.LOOP: "loops.elementwise",
-    GroupKind.REDUCE: "reduce.emit", GroupKind.REDUCE_WINDOW: "reduce.emit", GroupKind.ROW: "reduce.rows.emit",
+    GroupKind.REDUCE: "reduce.emit", GroupKind.REDUCE_WINDOW: "reduce.windows", GroupKind.ROW: "reduce.rows.emit",
     GroupKind.UPDATE: "loops.elementwise", GroupKind.WINDOW_SCATTER: "scatter.window_scatter",
 }  # fmt: skip
 

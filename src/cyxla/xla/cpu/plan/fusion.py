@@ -25,7 +25,7 @@ from cyxla.xla.cpu.plan.masks import mask_of
 from cyxla.xla.cpu.plan.row_groups import merge_rows
 from cyxla.xla.cpu.plan.updates import is_updated_box
 from cyxla.xla.cpu.reduce.window_size import is_elementwise_select_and_scatter
-from cyxla.xla.cpu.sort.rows import reads_operand
+from cyxla.xla.cpu.sort.contents import reads_operand
 from cyxla.xla.hlo import OPCODES, Computation, Instruction
 from cyxla.xla.hlo.attributes import Window
 from cyxla.xla.service.refusal import Refusal

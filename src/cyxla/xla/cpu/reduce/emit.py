@@ -1,4 +1,4 @@
-"""Emitter of reductions and windows, with their fused operands and their epilogue.
+"""Emitter of reductions, with their fused operands and their epilogue.
 
 The order of a float sum depends on the shape alone: rows are spread over a fixed number of lanes, columns are added row
 by row, and long reductions are split into a fixed number of parts whose totals a second kernel adds in order.
@@ -14,7 +14,6 @@ from cyxla.types import Shape
 from cyxla.xla.cpu.c import scalar_computation
 from cyxla.xla.cpu.emitters import emits_group, fusible
 from cyxla.xla.cpu.kernel import cost
-from cyxla.xla.cpu.kernel.cumulative_windows import prefix
 from cyxla.xla.cpu.kernel.groups import Group, GroupKind
 from cyxla.xla.cpu.kernel.kernel import KernelKind, Step, Value
 from cyxla.xla.cpu.kernel.sum_order import COLUMN_BLOCK, MAX_PARTS, MIN_ROW_LENGTH, PART_NS
@@ -29,8 +28,6 @@ from cyxla.xla.cpu.reduce.accumulators import Accumulator, accumulator
 from cyxla.xla.cpu.reduce.arg_reductions import allows_any_order
 from cyxla.xla.cpu.reduce.loops import by_columns, by_lanes, by_rows, choose_style, emit_part
 from cyxla.xla.cpu.reduce.problem import Lowered, Problem, lower_problem
-from cyxla.xla.cpu.reduce.scans import scan_step
-from cyxla.xla.cpu.reduce.small_windows import is_small, window_step
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.combiners import combiner
 
@@ -59,60 +56,22 @@ def reduce(group: Group) -> list[Step]:
         group, root, tuple(dims[d] for d in kept), tuple(dims[d] for d in reduced), elements, inits, own_leaves(root)
     )
     problem.writes = tuple(v for o in group.outputs for v in own_leaves(o))
-    problem.acc = _accumulator(root)
+    problem.acc = accumulator_of(root)
     problem.arg_reduction = bool(reduced) and problem.acc is None and len(arrays) == 2 and allows_any_order(root)
     problem.applies_init = bool(reduced)  # a reduction of no dimensions is its operand
     problem.live = group.live | {len(kept) + n: group.stops[d] for n, d in enumerate(reduced) if d in group.stops}
-    return _steps(problem)
+    return steps_of(problem)
 
 
-@emits_group(GroupKind.REDUCE_WINDOW)
-def reduce_window(group: Group) -> list[Step]:
-    """Emit sliding windows: a reduction over the window's dims for every element of the result."""
-    root = group.root
-    scan, acc = prefix(root), _accumulator(root)
-    is_supported = acc is not None or scalar_computation.unsupported_reason(root.called[0]) is None
-    if scan is not None and is_supported and all(o.shape.size == root.shape.size for o in group.outputs):
-        return [scan_step(group, scan, acc)]
-    if acc is not None and is_small(group, acc):
-        return [window_step(group, acc)]
-    count = len(root.operands) // 2
-    arrays, inits = root.operands[:count], root.operands[count:]
-    dims, window = arrays[0].shape.dims, root.attrs["window"] or ()
-
-    def elements(
-        body: Body, kept_index: Sequence[Affine], reduced_index: Sequence[Affine]
-    ) -> tuple[list[Node], tuple[Condition, ...]]:
-        space = body.space
-        conditions: list[Condition] = []
-        coordinates: list[Affine] = []
-        for o, w, n, spec in zip(kept_index, reduced_index, dims, window, strict=True):
-            coordinate = space.combine(((o, spec.stride), (w, spec.window_dilation))).shift(-spec.padding_low)
-            own = [Condition(coordinate, 0, (n - 1) * spec.base_dilation)]
-            if spec.base_dilation > 1:
-                own.append(Condition(space.remainder(coordinate, spec.base_dilation), 0, 0))
-                coordinate = space.quotient(coordinate, spec.base_dilation)
-            undecided = tuple(c for c in own if c.decided is not True)
-            coordinates.append(space.choice(undecided, coordinate, n - 1) if undecided else coordinate)
-            conditions += undecided
-        index = space.index(dims, tuple(coordinates))
-        return [body.value(a, index) for a in arrays], tuple(conditions)
-
-    kept = root.shape.leaves()[0].dims
-    sizes = tuple(w.size for w in window) if arrays[0].shape.size else (0,) * len(dims)
-    problem = Problem(group, root, kept, sizes, elements, inits, own_leaves(root))
-    problem.writes = tuple(v for o in group.outputs for v in own_leaves(o))
-    problem.acc = _accumulator(root)
-    return _steps(problem)
-
-
-def _accumulator(root: Instruction) -> Accumulator | None:
+def accumulator_of(root: Instruction) -> Accumulator | None:
+    """Return the accumulator of a reduction or window; None if its combiner is not one operation."""
     opcode = combiner(root.called[0]) if root.shape.is_array else None
     return accumulator(opcode, root.shape.dtype) if opcode is not None else None
 
 
 # -------------------------------------------------------------------------------------------------------------- steps
-def _steps(problem: Problem) -> list[Step]:
+def steps_of(problem: Problem) -> list[Step]:
+    """Return the steps of a reduction: two if one would leave cores idle."""
     parts = _parts(problem)
     if parts == 1:
         return [_step(problem)]
@@ -203,10 +162,11 @@ def _step(problem: Problem, parts: int = 1) -> Step:
     return Step(text, reads.values, problem.writes)
 
 
-def _check(ins: Instruction) -> str | None:
+def check(ins: Instruction) -> str | None:
+    """Return the reason for which a reduction or window has no kernel; None if it has one."""
     if ins.shape.is_dynamic or any(o.shape.is_dynamic for o in ins.operands):
         return f"{ins.opcode} with dynamic sizes"
     return scalar_computation.unsupported_reason(ins.called[0])
 
 
-fusible("reduce", "reduce-window", check=_check)
+fusible("reduce", check=check)

@@ -27,8 +27,9 @@ from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.kernel.shared_kernel import prebuilt_kernel, standalone_kernel
 from cyxla.xla.cpu.kernel.values import own_leaves
+from cyxla.xla.cpu.sort.contents import Content, contents
 from cyxla.xla.cpu.sort.order import Order, total_key
-from cyxla.xla.cpu.sort.rows import Content, Rows, contents
+from cyxla.xla.cpu.sort.rows import Rows
 from cyxla.xla.cpu.sort.templates import MAX_BUCKETS, MAX_CHUNKS, keys_text, row_bytes, rows_text, split_bytes
 from cyxla.xla.hlo import Instruction
 

@@ -12,9 +12,10 @@ from cyxla.xla.cpu.kernel import prebuilt_calls
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.kernel.values import own_leaves
+from cyxla.xla.cpu.sort.contents import contents
 from cyxla.xla.cpu.sort.keys import GATHER_NS, LEVEL_NS
 from cyxla.xla.cpu.sort.order import Order
-from cyxla.xla.cpu.sort.rows import Rows, contents
+from cyxla.xla.cpu.sort.rows import Rows
 from cyxla.xla.cpu.sort.templates import PADDING, keys_text
 from cyxla.xla.hlo import Instruction
 

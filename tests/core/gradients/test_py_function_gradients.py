@@ -1,11 +1,11 @@
 """Gradients of nodes that call Python functions."""
 
-import gc
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from support.garbage import collect
 
 import cyxla
 from cyxla.core.framework.apply import apply_op
@@ -118,7 +118,7 @@ def test_nothing_flows_through_functions_of_arrays_and_scalars():
 
 
 def test_pullbacks_live_as_long_as_their_graph():
-    gc.collect()
+    collect()
     registry = PyFunctionRegistry.global_()
     before = len(registry)
     graph = cyxla.Graph()
@@ -128,7 +128,7 @@ def test_pullbacks_live_as_long_as_their_graph():
         cyxla.gradients(y, [x])
     assert len(registry) == before + 2
     del graph, x, y
-    gc.collect()
+    collect()
     assert len(registry) == before
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from threading import Barrier, Thread
 import numpy as np
 import pytest
 from support.builds.plugins import line_of, loaded
+from support.garbage import collect
 from support.graphs.probes import Registries, context
 
 import cyxla
@@ -277,7 +277,7 @@ def test_state_is_that_of_a_node():
         assert [[int(v) for v in session.run([one, ten])] for _ in range(3)] == [[1, 10], [2, 20], [3, 30]]
         assert int(apply_op("CDestroyed")) == before
     del session
-    gc.collect()
+    collect()
     assert int(apply_op("CDestroyed")) == before + 2
 
 
@@ -458,7 +458,7 @@ def test_handles_of_resources():
 
 def test_a_resource_that_is_in_use_is_not_destroyed():
     """A kernel looks it up and deletes it: it is destroyed when the call has ended."""
-    gc.collect()  # resources of other tests, which are counted, too
+    collect()  # resources of other tests, which are counted, too
     before = alive()
     accumulate(5)
     assert accumulate(0, "outlive") == before + 1

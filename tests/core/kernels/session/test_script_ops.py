@@ -1,9 +1,8 @@
 """Nodes that call Python functions."""
 
-import gc
-
 import numpy as np
 import pytest
+from support.garbage import collect
 
 import cyxla
 from cyxla.core.framework.apply import apply_op
@@ -174,14 +173,14 @@ def test_results_do_not_alias_arrays_of_the_function():
 
 def test_functions_live_as_long_as_their_graph():
     registry = PyFunctionRegistry.global_()
-    gc.collect()
+    collect()
     before = len(registry)
     graph = Graph()
     with graph.as_default():
         py_func(lambda: F(1), [], "float")
     assert len(registry) == before + 1
     del graph
-    gc.collect()
+    collect()
     assert len(registry) == before
 
 

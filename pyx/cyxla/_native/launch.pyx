@@ -50,7 +50,7 @@ cdef object require_memory = memory.require
 cdef enum:
     MAX_DIMENSIONS = 64  # dimensions of a NumPy array, at most
     MAX_STACK_BUFFERS = 64  # programs with more buffers take memory of the pool for the pointers
-    MIN_GROWING_BYTES = 1 << 16
+    MIN_GROWING_BYTES = 1 << 16  # blocks of smaller results take little time to touch
     MAX_SPARSE_RESULT = 1 << 24  # bytes; the caller may read all of a larger result, for which huge pages are faster
 
 

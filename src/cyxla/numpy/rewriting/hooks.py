@@ -318,7 +318,7 @@ class Hooks:
         """Return the list of the elements for all values, each unpacked into a number of arguments if it is given."""
         function = element if count is None else _unpacking(element, count)
         source = iterables.source_of(iterable) if current() is not None else None
-        if iterables.is_short(source):
+        if source is None or iterables.is_short(source):
             return [function(item) for item in iterable]
         from cyxla.numpy.rewriting.loops.comprehensions import comprehension
 

@@ -12,7 +12,7 @@ import numpy as np
 from cyxla.errors import TraceError
 from cyxla.numpy.rewriting.branches import TracedBranch
 from cyxla.numpy.rewriting.loops.for_loops import ForLoop
-from cyxla.numpy.rewriting.loops.iterables import Source, is_short, source_of, use_up
+from cyxla.numpy.rewriting.loops.iterables import Source, source_of, use_up
 from cyxla.numpy.rewriting.loops.plans import Variables
 from cyxla.numpy.rewriting.loops.recordings import INDEX
 from cyxla.numpy.rewriting.loops.stacks import Stacks, with_traced_numbers
@@ -34,20 +34,18 @@ LEAST_KNOWN = 1000  # elements of known values that a loop of the program makes 
 _NO_VARIABLES = Variables.of((), (), (), (), ())
 
 
-def comprehension(iterable: Any, source: Source | None, element: Callable[[Any], Any]) -> list[Any]:
-    """Return ``[element(item) for item in iterable]``.
+def comprehension(iterable: Any, source: Source, element: Callable[[Any], Any]) -> list[Any]:
+    """Return ``[element(item) for item in iterable]`` for values that are not few (see `is_short`).
 
     Parameters
     ----------
     iterable : iterable
         Values; a loop of the program takes them by number if there are many.
-    source : Source or None
-        The values by number (see `source_of`).
+    source : Source
+        The values by number.
     element : callable
         Function from a value to an element of the list.
     """
-    if source is None or is_short(source):
-        return [element(item) for item in iterable]
     if is_traced(source.length):
         if source.bound > MOST_ELEMENTS:
             return [element(item) for item in iterable]  # raises the reason

@@ -455,9 +455,9 @@ def source_of(value: Any) -> Source | None:
     return source._replace(length=0)
 
 
-def is_short(source: Source | None) -> bool:
-    """Return True if Python makes a list of the elements: only it can iterate over them, or they are few."""
-    return source is None or (not is_traced(source.length) and source.length <= MOST_UNROLLED)
+def is_short(source: Source) -> bool:
+    """Return True if the elements are so few that Python makes a list of them."""
+    return not is_traced(source.length) and source.length <= MOST_UNROLLED
 
 
 def _source_of(value: Any) -> Source | None:

@@ -4,7 +4,8 @@ cdef class Compiled:
     """The compiled program of one signature, for all forms in which its arguments can be passed.
 
     A subclass defines the methods ``run_slowly(arguments, out, passed)``, where `arguments` have permuted dimensions
-    and `passed` do not, ``fail(code, number)`` and, if `finishes` is set, ``finish(result)``.
+    and `passed` do not, ``fail(code, number)`` and, if `finishes` is set, ``finish(result)``. It may set `padded_bytes`,
+    and then defines ``require_memory()``, which precedes each run in C.
 
     Parameters
     ----------
@@ -55,6 +56,7 @@ cdef class Compiled:
     cdef bint unchanged  # True if each array of the results is returned as the program computes it
     cdef readonly bytes rank0
     cdef public unsigned long long stamp  # time of the last call, on the clock of the dispatcher
+    cdef public size_t padded_bytes  # of the arrays of a run, if some are large since they are padded, else 0
 
     def __init__(
         self, executable, tuple plan, bint fails, bytes rank0, tuple input_axes=None, tuple layouts=None,
@@ -143,6 +145,8 @@ cdef class Compiled:
         cdef Spec *spec
         cdef object converted_inputs = None, only = None
         cdef list arrays = None
+        if self.padded_bytes:
+            self.require_memory()
         for k in range(program.n_inputs):
             spec = &program.specs[k]
             if matches(inputs[k], spec):

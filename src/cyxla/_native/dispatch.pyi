@@ -80,6 +80,7 @@ class Compiled:
     plain: bool
     direct: Callable[..., Any] | None
     stamp: int
+    padded_bytes: int
     def __init__(
         self,
         executable: Any,

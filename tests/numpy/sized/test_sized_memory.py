@@ -8,6 +8,7 @@ import pytest
 
 import cyxla
 from cyxla._native import _rt
+from cyxla.errors import FallbackWarning, ResourceExhaustedError
 from cyxla.xla.cpu.native import library as native
 
 N = 1_000_000
@@ -100,3 +101,41 @@ def test_results_can_be_written():
     first[:] = -1
     np.testing.assert_array_equal(second, x[:400_000])
     assert first.flags.carray
+
+
+def cube(x):
+    x[0] += 1
+    n = np.bincount(x)  # has 65,536 elements at most
+    return n[:, None, None] * n[:, None] + n
+
+
+def cube_sum(x):
+    return cube(x).sum()
+
+
+@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
+def test_numpy_runs_functions_whose_padded_arrays_exceed_the_memory(platform):
+    """The array takes 2 PiB at its greatest sizes; each call runs the function once."""
+    compiled = cyxla.jit(cube, platform=platform, fallback="numpy")
+    x, y = np.array([1, 2, 5, 5]), np.array([1, 2, 5, 5])
+    with pytest.warns(FallbackWarning, match=f"takes {2**51} bytes at its greatest size"):
+        got = compiled(x)
+    np.testing.assert_array_equal(got, cube(y))
+    for _ in range(2):
+        np.testing.assert_array_equal(compiled(x), cube(y))
+    np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
+def test_padded_arrays_beyond_the_memory_are_an_error_without_fallback(platform):
+    compiled = cyxla.jit(cube, platform=platform, fallback="error")
+    x = np.array([1, 2, 5, 5])
+    for _ in range(2):
+        with pytest.raises(ResourceExhaustedError, match=r"(?s)are available.*test_sized_memory\.py:\d+.*np\.minimum"):
+            compiled(x)
+        np.testing.assert_array_equal(x, [1, 2, 5, 5])
+
+
+def test_padded_arrays_that_are_never_stored_need_no_memory():
+    x = np.array([1, 2, 5, 5])
+    assert cyxla.jit(cube_sum, platform="cpu", fallback="error")(x) == cube_sum(np.array([1, 2, 5, 5]))

@@ -9,9 +9,10 @@ from weakref import ref
 
 import numpy as np
 
+from cyxla import memory
 from cyxla._native.dispatch import CaughtError, Compiled, Dispatcher, build, drop_zero_imaginary, with_layout
 from cyxla._native.launch import Program
-from cyxla.errors import DeadlineExceededError, InvalidArgumentError, OpError, without_frames
+from cyxla.errors import DeadlineExceededError, InvalidArgumentError, OpError, ResourceExhaustedError, without_frames
 from cyxla.numpy.calls.argument_changes import ArgumentChange, apply_all, with_containers
 from cyxla.numpy.calls.lowering import NO_GUARDS, Lowered
 from cyxla.numpy.state.guards import Guards
@@ -61,16 +62,33 @@ class Entry(Compiled):
     def __init__(self, lowered: Lowered, executable: Executable, seconds: float = 0.0) -> None:
         input_axes = lowered.input_axes if any(lowered.input_axes) else None
         layouts = None if all(layout == ROW_MAJOR_RESULT for layout in lowered.layouts) else lowered.layouts
+        self.lowered = lowered
         super().__init__(
             executable, build_plan(lowered.tree), lowered.fails, bytes(lowered.rank0), input_axes, layouts,
             lowered.spectra or None, lowered.writes, bool(lowered.effects or lowered.places), lowered.takes_passed,
             dense=lowered.dense,
         )  # fmt: skip
-        self.lowered = lowered
         self.seconds = seconds
         self.job: Job | None = None
         self.failure: Exception | None = None
         self._own_results = isinstance(executable, Program)
+
+    def use(self, executable: Executable) -> None:
+        """Replace the executable by an equivalent one; running calls finish with the old one."""
+        super().use(executable)
+        self.padded_bytes = _padded_bytes(self.lowered, executable)
+
+    def require_memory(self) -> None:
+        """Ask for a call of the function itself, whose arrays are smaller, if there is no memory for padded arrays."""
+        try:
+            memory.require(self.padded_bytes)
+        except ResourceExhaustedError as error:
+            size, where = self.lowered.program.largest_padding
+            text = f"an array of run-time size takes {size} bytes at its greatest size: {error.message}"
+            hint = "limit the sizes, as np.arange(np.minimum(n, 1000)) does"
+            failure = ResourceExhaustedError(text, where=where, hint=hint)
+            failure.leaves_with_warning = True  # type: ignore[attr-defined]
+            raise CaughtError(failure) from None
 
     def compile_in_background(self, compile_: Callable[[], Executable]) -> None:
         """Compile a faster executable in the background and use it when it is ready."""
@@ -114,6 +132,7 @@ class Entry(Compiled):
         """
         if out is not None:
             _refuse_sized_out(self.lowered)
+        self.require_memory()
         if self.finishes and out is not None:
             out = (out, *[None] * len(self.lowered.effects))
         given = None if out is None else _check_distinct(_outputs_in_order(out, self.plan, "out"))
@@ -180,6 +199,16 @@ class Entry(Compiled):
 
             restore_state()
         raise CaughtError(error) if self.lowered.program.catches else error
+
+
+def _padded_bytes(lowered: Lowered, executable: Executable) -> int:
+    """Return the bytes of results and temporaries if some are large since they are padded, else 0."""
+    if not lowered.program.largest_padding[0]:
+        return 0
+    planned = executable.memory
+    if "temporaries" in planned:
+        return planned["results"] + planned["temporaries"]
+    return lowered.largest_bytes  # which the interpreter stores
 
 
 def _write_back(value: Any, target: Any) -> None:

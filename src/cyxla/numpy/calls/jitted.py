@@ -57,6 +57,7 @@ from cyxla.numpy.calls.recompilation import (
     Specialisations,
     UnsupportedArgument,
     VainTraces,
+    as_refusal,
     message_of,
     warn_recompilation,
 )
@@ -318,8 +319,7 @@ class Jitted(Dispatcher, Generic[P, R]):
             self._refuse_write_to_static(error)
             raise error
         if getattr(error, "leaves_with_warning", False):
-            text, _, where = str(error).partition("\n  at:   ")
-            self._fall_back(TraceError(text, where=where.partition("\n")[0]))
+            self._fall_back(as_refusal(error))
         try:
             return self._call_function(args, kwnames)
         except Exception as raised:

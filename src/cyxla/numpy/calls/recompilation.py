@@ -108,6 +108,14 @@ def message_of(error: BaseException) -> str:
     return str.__str__(traced[0]) if traced else str(error)
 
 
+def as_refusal(error: Exception) -> OpError:
+    """Return the error of a run as a reason to run the function itself."""
+    if isinstance(error, OpError):
+        return error
+    text, _, where = str(error).partition("\n  at:   ")
+    return TraceError(text, where=where.partition("\n")[0])
+
+
 class VainTraces:
     """Traces of a function that were given up: the processor time that they took, and their causes."""
 

@@ -58,11 +58,11 @@ Supported are
 `y.size`, `y.shape[0]` and `len(y)` are traced integers. All other functions raise `TraceError`. A new
 shape may be any that NumPy accepts; elements are moved unless the shapes agree but for factors that are known, as
 `x.reshape(n, 4, -1)` of an array of shape (n, 64) does. Greatest sizes multiply, so that an array of several such
-dimensions may be too large for a program. The greatest size must be known: that of
-`np.arange(n)` follows from the range of `n`, as of `np.count_nonzero(mask)`, `y.size` or `np.minimum(n, 100)`. `out=`
-of other functions than ufuncs is refused, and `np.squeeze` without `axis=` raises an error if the size happens to be
-one. `np.unique_values` returns sorted elements. `np.bincount` without `minlength=` counts integers below 65,536, or in
-the range of their dtype.
+dimensions may be too large for a program; if there is no memory for the arrays of a call, NumPy runs the function, with
+a `FallbackWarning`. The greatest size must be known: that of `np.arange(n)` follows from the range of `n`, as of
+`np.count_nonzero(mask)`, `y.size` or `np.minimum(n, 100)`. `out=` of other functions than ufuncs is refused, and
+`np.squeeze` without `axis=` raises an error if the size happens to be one. `np.unique_values` returns sorted elements.
+`np.bincount` without `minlength=` counts integers below 65,536, or in the range of their dtype.
 
 ## Results that NumPy computes
 

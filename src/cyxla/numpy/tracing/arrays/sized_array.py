@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -39,13 +39,19 @@ def size_array(op: XlaOp, bound: int) -> TracedArray:
     return TracedArray(op, int, rank0=Rank0.PYTHON)
 
 
+LARGE_PADDING: Final = 1 << 28  # bytes of a padded array, for which there may be no memory
+
+
 class TooLargeError(TraceError):
     """Refusal of an array with several run-time dimensions, since it is too large if padded."""
 
 
-def _check_bytes(data: TracedArray) -> None:
-    limit = _trace.require_current().program.most_padded_bytes
-    if limit is not None and data.nbytes > limit:
+def _check_bytes(data: TracedArray, run_time_dims: int) -> None:
+    program = _trace.require_current().program
+    if data.nbytes > max(program.largest_padding[0], LARGE_PADDING):
+        program.largest_padding = data.nbytes, _trace.user_line()
+    limit = program.most_padded_bytes
+    if run_time_dims > 1 and limit is not None and data.nbytes > limit:
         raise TooLargeError(
             f"an array of run-time size takes {data.nbytes} bytes if it is padded to {data.shape}",
             where=_trace.user_line(),
@@ -68,8 +74,8 @@ class SizedArray(NDArrayOperatorsMixin):
 
     def __init__(self, data: TracedArray, counts: Mapping[int, TracedArray]) -> None:
         self._data, self._counts = data, dict(sorted(counts.items()))
-        if len(counts) > 1 and isinstance(data, TracedArray):
-            _check_bytes(data)
+        if isinstance(data, TracedArray):
+            _check_bytes(data, len(counts))
 
     # -- attributes
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
+EPSILON = {"e": 2**-8, "f": 2**-15, "d": 2**-36, "F": 2**-15, "D": 2**-36}  # rounding errors, of the largest element
 DTYPES = ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16", "f4", "f8", "i4", "i8")
 SHAPES = (
     (), (0,), (1,), (3,), (5,), (16,), (2, 3), (3, 1), (1, 3), (3, 3), (0, 3), (4, 5), (2, 3, 4), (1, 1, 3),
@@ -126,7 +127,7 @@ class Function:
     def __init__(self, rng: random.Random, values: Callable[..., np.ndarray]) -> None:
         self.rng = rng
         self.known: dict[str, Any] = {}
-        self.exact: dict[str, bool] = {}
+        self.rounded: dict[str, str] = {}  # the coarsest type in which something behind a value was rounded, or ""
         self.places = {"np": np}
         exec(HELPERS, self.places)
         self.made: list[str] = []
@@ -135,7 +136,7 @@ class Function:
             dtype = rng.choice(DTYPES) if not self.known or rng.random() < 0.5 else self.known["a"].dtype.str[1:]
             text = f"values({rng.randrange(10**6)}, {dtype!r}, {shape}, {rng.choice(FORMS)!r})"
             self.made.append(text)
-            self.known[name], self.exact[name] = eval(text, {"values": values}), True
+            self.known[name], self.rounded[name] = eval(text, {"values": values}), ""
 
     def text(self) -> str:
         """The whole input."""
@@ -148,17 +149,17 @@ class Function:
                 if len(lines) == wanted or isinstance(self.known.get(f"v{len(lines) - 1}"), Exception):
                     break
         results = [f"v{k}" for k in range(len(lines))]
-        exact = tuple(self.exact[name] for name in results)
+        rounded = tuple(self.rounded[name] for name in results)
         if any(isinstance(self.known[name], (tuple, list)) for name in results):
-            exact = (all(exact),)
+            rounded = (coarsest(rounded),)
         body = "\n    ".join([*lines, f"return {', '.join(results) or '0'}"])
-        return f"{HELPERS}args = ({', '.join(self.made)},)\nexact = {exact}\ndef f({parameters}):\n    {body}\n"
+        return f"{HELPERS}args = ({', '.join(self.made)},)\nrounded = {rounded}\ndef f({parameters}):\n    {body}\n"
 
     def _line(self, name: str) -> str | None:
         """Add a line unless its expression fails or is too large; now and then a failing one is kept, as the last."""
         form = self.rng.choice(self.rng.choice((ROUNDED, EXACT, EXACT, MOVES)))
         arrays = [k for k, v in self.known.items() if isinstance(v, (np.ndarray, np.generic))]
-        settled = arrays if form in MOVES else [k for k in arrays if self.exact[k]]
+        settled = arrays if form in MOVES else [k for k in arrays if not self.rounded[k]]
         words = {key: self.rng.choice(settled) for key in "xyz"}
         text = self._filled(form, words)
         used = [words[key] for key in "xyz" if key in _letters(form)]
@@ -174,7 +175,8 @@ class Function:
         if sum(np.size(part) for part in (value if isinstance(value, (tuple, list)) else (value,))) > MOST_ELEMENTS:
             return None
         self.known[name] = value
-        self.exact[name] = all(self.exact[u] for u in used) and not self._rounds(form, used, value)
+        own = _types_of(value) if self._rounds(form, used, value) else ()
+        self.rounded[name] = coarsest([*[self.rounded[u] for u in used], *own])
         return f"{name} = {text}"
 
     def _rounds(self, form: str, used: list[str], value: Any) -> bool:
@@ -201,6 +203,16 @@ class Function:
             "i": lambda: rng.choice(INDICES),
         }
         return "".join(words.get(t) or (draw[t]() if t in draw else t) for t in _tokens(form))
+
+
+def coarsest(types: Iterable[str]) -> str:
+    """The type with the largest rounding errors among the types of floats; "" if there is none."""
+    return max((t for t in types if t in EPSILON), key=EPSILON.__getitem__, default="")
+
+
+def _types_of(value: Any) -> list[str]:
+    parts = value if isinstance(value, (tuple, list)) else (value,)
+    return [part.dtype.char for part in parts if isinstance(part, (np.ndarray, np.generic))] or ["d"]
 
 
 def _tokens(form: str) -> list[str]:

@@ -14,17 +14,10 @@ import numpy as np
 import cyxla
 from cyxla.errors import OpError, TraceError, UnimplementedError
 from cyxla.numpy.tracing.containers import flatten
-from fuzzing.expressions import Function
+from fuzzing.expressions import EPSILON, Function, coarsest
 from fuzzing.kind import DifferenceError, Kind, Stage
 from fuzzing.loops import loop
 
-EPSILON = {
-    "e": 2**-8,
-    "f": 2**-15,
-    "d": 2**-36,
-    "F": 2**-15,
-    "D": 2**-36,
-}  # rounding errors, of the largest element
 FAMILIES = (OverflowError, ZeroDivisionError, TypeError, (ValueError, IndexError), NotImplementedError, AttributeError)
 REFUSALS = (UnimplementedError, TraceError)
 STAGES = ("plain", "interpreter", "cpu")
@@ -64,11 +57,11 @@ def _drawn(rng: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...], pl
     return np.where(rng.random(shape) < 0.15, special[rng.integers(0, 6, shape)], made).astype(dtype)
 
 
-def defined(text: str) -> tuple[Any, tuple[Any, ...], tuple[bool, ...]]:
-    """The function of a text, its arguments, and which of its results have settled bits."""
+def defined(text: str) -> tuple[Any, tuple[Any, ...], tuple[str, ...]]:
+    """The function of a text, its arguments, and the coarsest type in which each result was rounded, "" if none."""
     names: dict[str, Any] = {"np": np, "cyxla": cyxla, "values": values}
     exec(compile(text, "<input>", "exec"), names)  # a text that this module made, or one given for a replay
-    return names["f"], names["args"], names["exact"]
+    return names["f"], names["args"], names["rounded"]
 
 
 def outcome(function: Any, args: Sequence[Any]) -> Any:
@@ -90,7 +83,7 @@ def casts_beyond(function: Any, args: Sequence[Any]) -> bool:
     return any("in cast" in str(w.message) for w in given)
 
 
-def compare(got: Any, want: Any, exact: Sequence[bool], scale: float = 1.0) -> None:
+def compare(got: Any, want: Any, rounded: Sequence[str], scale: float = 1.0) -> None:
     """Raise unless a traced function behaves like NumPy or is refused with an error of `cyxla.errors`."""
     if isinstance(got, REFUSALS) or (isinstance(got, OpError) and "cannot be traced" in got.message):
         raise got
@@ -101,9 +94,9 @@ def compare(got: Any, want: Any, exact: Sequence[bool], scale: float = 1.0) -> N
     (ours, form), (theirs, wanted) = flatten(got), flatten(want)
     if form != wanted:
         raise DifferenceError(f"NumPy: {want!r}\ntraced: {got!r}")
-    exact = exact if len(exact) == len(theirs) else [all(exact)] * len(theirs)
-    for g, w, settled in zip(ours, theirs, exact, strict=True):
-        _compare_arrays(np.asarray(g), np.asarray(w), settled, scale)
+    rounded = rounded if len(rounded) == len(theirs) else [coarsest(rounded)] * len(theirs)
+    for g, w, coarse in zip(ours, theirs, rounded, strict=True):
+        _compare_arrays(np.asarray(g), np.asarray(w), coarse, scale)
 
 
 def _is_alike(got: Any, want: Any) -> bool:
@@ -114,11 +107,11 @@ def _is_alike(got: Any, want: Any) -> bool:
     return any(isinstance(got, f) for f in families)
 
 
-def _compare_arrays(got: np.ndarray, want: np.ndarray, exact: bool, scale: float) -> None:
+def _compare_arrays(got: np.ndarray, want: np.ndarray, rounded: str, scale: float) -> None:
     told = f"NumPy: {want.dtype}{list(want.shape)} {want}\ntraced: {got.dtype}{list(got.shape)} {got}"
     if (got.dtype, got.shape) != (want.dtype, want.shape):
         raise DifferenceError(told)
-    if exact or want.dtype.kind not in "fc":
+    if not rounded or want.dtype.kind not in "fc":
         if not np.array_equal(got, want, equal_nan=want.dtype.kind in "fc"):
             raise DifferenceError(told)
         return
@@ -129,7 +122,7 @@ def _compare_arrays(got: np.ndarray, want: np.ndarray, exact: bool, scale: float
         if not np.array_equal(finite, np.isfinite(g)) or not np.array_equal(np.isnan(g), np.isnan(w)):
             raise DifferenceError(told)
         largest = max(np.abs(w[finite]).max(initial=0.0), scale)
-        if (np.abs(g[finite] - w[finite]) > EPSILON[want.dtype.char] * largest).any():
+        if (np.abs(g[finite] - w[finite]) > EPSILON[coarsest((rounded, want.dtype.char))] * largest).any():
             raise DifferenceError(told)
 
 
@@ -153,17 +146,17 @@ class Traced(Kind):
     def attempt(self, data: bytes, deep: bool, stage: Stage) -> None:
         stage("plain")
         try:
-            function, args, exact = defined(data.decode())
+            function, args, rounded = defined(data.decode())
         except Exception:  # a text that was cut
             return
         want, scale = outcome(function, args), max(1.0, *map(_huge, args))
         if casts_beyond(function, args):
             return
         stage("interpreter")
-        compare(outcome(cyxla.jit(function, platform="interpreter"), args), want, exact, scale)
+        compare(outcome(cyxla.jit(function, platform="interpreter"), args), want, rounded, scale)
         if deep:
             stage("cpu")
-            compare(outcome(cyxla.jit(function), args), want, exact, scale)
+            compare(outcome(cyxla.jit(function), args), want, rounded, scale)
 
     def cuts(self, data: bytes) -> list[list[bytes]]:
         return [data.splitlines(keepends=True)]

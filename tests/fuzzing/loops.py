@@ -91,7 +91,7 @@ def loop(rng: random.Random) -> str:
         trips=trips, constant=constant,
     )  # fmt: skip
     first, second = (f"values({rng.randrange(10**6)}, '{dtype}', {shape}, {rng.choice(('', 'plain'))!r})" for _ in "xy")
-    return f"args = ({first}, {second}, {constant})\nexact = (True,)\n{form}"
+    return f"args = ({first}, {second}, {constant})\nrounded = ('',)\n{form}"
 
 
 def _step(rng: random.Random, usable: tuple[str, ...]) -> str:

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Final
 
 from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.kernel import prebuilt_calls
 from cyxla.xla.cpu.kernel.kernel import Kernel
 from cyxla.xla.cpu.memory.buffers import Buffers, Location, MemoryKind
 from cyxla.xla.cpu.plan.nodes import KernelNode, Node
@@ -106,7 +107,8 @@ def table_of_launches(
         c.line("};")
         c.line(f"void *b[{max(map(len, words))}];")
         tests = SHORT_TEST if any(node.step.kernel.short for node in nodes) else 0
-        c.line(f"if ((s = cyx_launch_all(launches, {len(nodes)}, {tests}, words, b, bufs, ctx))) return s;")
+        launch_all = prebuilt_calls.pointer("launch_all") or "cyx_launch_all"
+        c.line(f"if ((s = {launch_all}(launches, {len(nodes)}, {tests}, words, b, bufs, ctx))) return s;")
     return c.text()
 
 

@@ -46,11 +46,17 @@ _least_ns: ContextVar[float] = ContextVar("least_ns", default=MIN_PREBUILT_NS)
 
 _TEXT = """{before}/* {note} */
 static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
-  {storage}const int64_t numbers[] = {{{numbers}}};
+{numbers}
   void *const all[] = {{(void *)numbers, {bufs}}};{after}
   return {pointer}(all + 1, begin, end{argument});
 }}
 """
+_NUMBERS = "  static const int64_t numbers[] = {{{fixed}}};"
+# Copied as a whole: an initialiser with values known at run time takes a C compiler as long as an assignment for each.
+_RUN_TIME_NUMBERS = """  static const int64_t fixed[{count}] = {{{fixed}}};
+  int64_t numbers[{count}];
+  __builtin_memcpy(numbers, fixed, sizeof fixed);
+{assignments}"""
 _AFTER = "\n  const void *const after[] = {{{functions}}};"
 
 
@@ -115,11 +121,20 @@ def kernel(
     text = _TEXT.format(
         before=before,
         note=template.text,
-        storage="" if more_numbers else "static ",
-        numbers=", ".join([*map(str, numbers), *more_numbers]),
+        numbers=_table(numbers, more_numbers),
         bufs=bufs,
         pointer=function,
         after=_AFTER.format(functions=functions) if after else "",
         argument=", after" if after else "",
     )
     return replace(template, text=text, call=None if after or more_numbers else PrebuiltCall(name, tuple(numbers)))
+
+
+def _table(numbers: Sequence[int], more: Sequence[str]) -> str:
+    """Return C of the array ``numbers``, whose last elements may be known at run time."""
+    if not more:
+        return _NUMBERS.format(fixed=", ".join(map(str, numbers)))
+    at = len(numbers)
+    fixed = ", ".join([*map(str, numbers), *[n if n.isdecimal() else "0" for n in more]])
+    assigned = [f"  numbers[{k}] = {n};" for k, n in enumerate(more, at) if not n.isdecimal()]
+    return _RUN_TIME_NUMBERS.format(count=at + len(more), fixed=fixed, assignments="\n".join(assigned))

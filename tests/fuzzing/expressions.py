@@ -41,7 +41,8 @@ ROUNDED = (
     "np.trapezoid(x)", "np.polyval(x,y)",
     "np.fft.fft(np.tanh(x))", "np.fft.rfft(np.tanh(x),axis=a)", "np.fft.ifft2(np.tanh(x))",
     "np.linspace(x,y,n)", "np.unwrap(x)", "np.angle(x)",
-    "np.linalg.det(x)", "np.abs(x)", "x*y", "x/y", "np.square(x)", "np.reciprocal(x)", "np.vander(x,k)", "np.poly(x)",
+    "np.linalg.det(np.tanh(x))", "np.abs(x)", "x*y", "x/y", "np.square(x)", "np.reciprocal(x)",
+    "np.vander(x,k)", "np.poly(x)",
     "np.nancumsum(x)", "np.nanmedian(x,axis=a)", "np.corrcoef(x)", "np.histogram(x,k)", "np.logspace(x,y,k)",
 )  # fmt: skip
 EXACT = (
@@ -175,7 +176,9 @@ class Function:
         if sum(np.size(part) for part in (value if isinstance(value, (tuple, list)) else (value,))) > MOST_ELEMENTS:
             return None
         self.known[name] = value
-        own = _types_of(value) if self._rounds(form, used, value) else ()
+        own = _types_of(value) if self._rounds(form, used, value) else []
+        if "np.tanh(x)" in form or "np.tanh(y)" in form:  # which is rounded in the type of the array
+            own += [self.known[u].dtype.char for u in used]
         self.rounded[name] = coarsest([*[self.rounded[u] for u in used], *own])
         return f"{name} = {text}"
 

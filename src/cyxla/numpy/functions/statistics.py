@@ -265,7 +265,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     array = as_traced(a)
     if weights is None:
         result = mean(array, axis, keepdims=keepdims)
-        total = TracedArray(values.full_like(value_of(result), array.size / result.size if result.size else np.nan))
+        total = TracedArray(values.full_like(value_of(result), array.size / result.size))  # raises NumPy's error
     else:
         result, total = _weighted_mean(array, axis, weights, flag(keepdims))
     return (result, total) if returned else result
@@ -300,7 +300,7 @@ def _fail_if_zero_total(total: XlaOp, weights: Any) -> None:
     """Make runs raise an error if weights sum to zero; known positive weights are not checked."""
     zero = xla.eq(total, values.zeros_like(total))
     known = known_values(weights)
-    if known is not None and known.dtype.kind in "iuf" and (known > 0).all():
+    if known is not None and known.dtype.kind in "iuf" and known.size and (known > 0).all():
         return
     any_zero = reduce_op(np.logical_or, zero, range(len(zero.shape.dims)))
     index = require_current().constant(0, np.dtype(np.int64))

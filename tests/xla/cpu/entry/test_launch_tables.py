@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -59,8 +61,10 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize("prebuilt", ["0", "1"])
 @pytest.mark.parametrize("function, shape", CASES)
-def test_sequences_of_kernels(function, shape):
+def test_sequences_of_kernels(function, shape, prebuilt, monkeypatch):
+    monkeypatch.setenv("CYXLA_PREBUILT", prebuilt)
     x = RNG.standard_normal(shape)
     compiled = cyxla.jit(function)
     for _ in range(2):
@@ -70,10 +74,13 @@ def test_sequences_of_kernels(function, shape):
             np.testing.assert_allclose(*pair, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("prebuilt, called", [("0", "cyx_launch_all"), ("1", r"/\* launch_all, [0-9a-f]{16} \*/\)")])
 @pytest.mark.parametrize("count, is_table", [(4, False), (20, True)])
-def test_short_sequences_are_statements(count, is_table):
+def test_short_sequences_are_statements(count, is_table, prebuilt, called, monkeypatch):
+    monkeypatch.setenv("CYXLA_PREBUILT", prebuilt)
+
     def chain(x):
         return repeated(lambda x: np.cumsum(x[::-1]), x, count)
 
     source = cyxla.jit(chain).compile(np.zeros(100)).c_source
-    assert ("cyx_launch_all(launches" in source) == is_table
+    assert bool(re.search(rf"{called}\(launches, ", source)) == is_table

@@ -13,7 +13,8 @@ from cyxla.xla.cpu.c.prelude import prelude
 
 #: Modules beside this one that write prebuilt functions; see `kernel.prebuilt_calls`.
 MODULES: tuple[str, ...] = (
-    "compaction", "convolution", "convolution_rows", "dot", "elementwise", "fft", "launches", "moves", "reductions", "sort",
+    "compaction", "convolution", "convolution_rows", "dot", "elementwise", "fft", "launches", "moves",
+    "reductions", "sort",
 )  # fmt: skip
 
 #: Types of the result and of the arguments of a kernel.

@@ -91,6 +91,15 @@ def test_integers_wrap(pairs):
     assert (got - sum(x * y for x, y in pairs)) % 2**32 == 0
 
 
+@pytest.mark.parametrize("dtype", ["c64", "c128"])
+def test_complex_products_of_infinities_follow_the_definition(dtype):
+    """BLAS scales sums by 1 + 0j, and has NaN in place of infinities."""
+    a, b = (np.array(x, element_type(dtype).numpy_dtype)[None] for x in ([[1 + 1.25j, 2]], [[-np.inf], [1]]))
+    with np.errstate(invalid="ignore"):
+        (got,) = batched_product(a, b, element_type(dtype)).ravel()
+    assert (got.real, got.imag) == (-np.inf, -np.inf)
+
+
 def test_large_products_stay_in_single_precision(monkeypatch):
     monkeypatch.setattr(products, "WIDE_LIMIT", 10)
     x = np.ones((1, 4, 4), np.float32)

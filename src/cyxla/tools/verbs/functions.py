@@ -163,8 +163,8 @@ are new; `order=` counts, and results are read-only where NumPy's are |
 | `a[1] = a[:, 2]`, vectors of different strides that overlap | may read elements that it has just \
 written (as of NumPy 2.4) | reads all elements first, as NumPy's documentation says |
 | Fourier transforms of infinities | NaN where its steps subtract them | NaN where its own steps do, which differ |
-| linear algebra with infinities | as in the steps of NumPy's LAPACK: the determinant may be 0 | NaN where a step \
-subtracts them or multiplies them by 0 |
+| linear algebra with infinities | as in the steps of its BLAS and LAPACK: the determinant may be 0, a product of \
+complex matrices NaN | NaN where the sums and products of the definition, or its own steps, are |
 | memory order | that of the operands | the same, but row-major for integer array indexing, loops and branches |
 | `x[i]` of a 0-d array `i` | is a copy | shares memory, as with an int |
 | random numbers | of the generator's stream | of another stream, for a `Generator` that is an argument |

@@ -29,7 +29,7 @@ from cyxla.xla.cpu.loops.loop_kernel import (
 from cyxla.xla.cpu.loops.nodes import Apply, Constant, External, Load, flops
 from cyxla.xla.cpu.reduce.accumulators import Accumulator
 from cyxla.xla.cpu.reduce.problem import PART, Lowered
-from cyxla.xla.cpu.reduce.rows.passes import MAX_UNROLLED, effort, write_lanes
+from cyxla.xla.cpu.reduce.rows.passes import MAX_UNROLLED, effort, may_read_on, write_lanes
 
 MIN_LANES_EXTENT = 128  # shorter rows of an arg-reduction use no lanes: merging these takes longer
 _LANES = 64  # lanes of an arg-reduction
@@ -271,7 +271,8 @@ def _row_block(lowered: Lowered, nest: LoopNest, writer: CWriter, value: str, tr
         return
     if acc.lanes and not nest.slow_lanes and effort(nest, [element]) <= MAX_UNROLLED:
         updates = [f"acc[j] = {new};" for new in acc.update(["acc[j]"], value)]
-        write_lanes(writer, nest, [*lines, *updates], trip, acc.lanes, end=end)
+        reads_on = lowered.reduced[-1][1] % acc.lanes == 0 and may_read_on([element])
+        write_lanes(writer, nest, lines, trip, acc.lanes, end=end, updates=updates, reads_on=reads_on)
         return
     if not acc.lanes and not nest.slow_lanes:
         names = [f"acc{i}" for i in range(len(acc.variables))]

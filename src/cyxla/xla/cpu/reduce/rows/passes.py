@@ -11,7 +11,7 @@ from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.independence import independence
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, BLOCK_START, INNER_COUNTER, Level, LoopNest, reachable
-from cyxla.xla.cpu.loops.index_map import Atom
+from cyxla.xla.cpu.loops.index_map import Atom, Runtime, atoms_of
 from cyxla.xla.cpu.loops.iteration_boxes import Store
 from cyxla.xla.cpu.loops.loop_ir import Body
 from cyxla.xla.cpu.loops.loop_kernel import MAX_UNBLOCKED_TRIP, Blocks, KernelFrame, close_loops, open_loops
@@ -406,11 +406,13 @@ class _Loop:
         ]
         lines += [self._store(s, writer, after, trip) for s in self.row_pass.stores]
         lines = [*nest.writers[-1].written, *lines]
+        updates: list[str] = []
         for n, total in self.row_pass.sums.items():
             names = [f"{name}[j]" for name in self.names[n]]
-            lines += _updates(total.acc, names, nest.text(total.element))
-        end = self.owner.end(trip)
-        write_lanes(writer, nest, lines, trip, lanes, self._prefetch_lines("q", lanes), self._pipelined_run, end)
+            updates += _updates(total.acc, names, nest.text(total.element))
+        end, before = self.owner.end(trip), self._prefetch_lines("q", lanes)
+        reads_on = self.owner.trip % lanes == 0 and not self.row_pass.stores and may_read_on(self.row_pass.roots())
+        write_lanes(writer, nest, lines, trip, lanes, before, self._pipelined_run, end, updates, reads_on=reads_on)
         writer.lines(after.written)
 
     def _pointer(self, s: RowReduction) -> str | None:
@@ -575,14 +577,19 @@ def write_lanes(
     before_round: Sequence[str] = (),
     after_round: Callable[[str, int], list[str]] = lambda first, count: [],
     end: str = "",
+    updates: Sequence[str] = (),
+    *,
+    reads_on: bool = False,
 ) -> None:
     """Emit a loop of `trip` iterations of ``k``, unrolled over lanes: lane ``j`` runs iterations j, j + lanes ..
 
-    If `end` is the C of a lower number than `trip`, as many iterations run; nothing comes before or after a round then.
+    Assignments to lanes, `updates`, follow `lines`. If `end` is the C of a lower number than `trip`, as many iterations
+    run; nothing comes before or after a round then. With `reads_on`, lines run for all lanes of the last round.
     """
     if end not in ("", str(trip)):
-        _write_live_lanes(writer, nest, lines, lanes, end)
+        _write_live_lanes(writer, nest, (lines, updates), lanes, end, reads_on=reads_on)
         return
+    lines = [*lines, *updates]
     dtypes = nest.body.dtypes
     full = trip - trip % lanes
     if full:
@@ -601,19 +608,44 @@ def write_lanes(
         writer.lines(after_round(str(full), trip - full))
 
 
-def _write_live_lanes(writer: CWriter, nest: LoopNest, lines: list[str], lanes: int, end: str) -> None:
-    """Emit a loop of a trip count known at run time, unrolled over lanes."""
-    dtypes = nest.body.dtypes
+def _write_live_lanes(
+    writer: CWriter, nest: LoopNest, work: tuple[list[str], Sequence[str]], lanes: int, end: str, *, reads_on: bool
+) -> None:
+    """Emit a loop of a trip count known at run time, unrolled over lanes.
+
+    The lanes of the last round beyond the end keep their values, if reads beyond it are allowed: a loop of a known trip
+    count is vectorised as a whole, while one of the elements that are left would mostly run one by one.
+    """
+    unroll = [f"#pragma GCC unroll {_MAX_UNROLL}", *independence(lanes, nest.body.dtypes)]
+    lines, updates = ["const int k = q + j;", *work[0]], work[1]
     writer.line("int q = 0;")
     with writer.block(f"for (; q + {lanes} <= {end}; q += {lanes})"):
-        writer.lines([f"#pragma GCC unroll {_MAX_UNROLL}", *independence(lanes, dtypes)])
+        writer.lines(unroll)
         with writer.block(f"for (int j = 0; j < {lanes}; ++j)"):
-            writer.line("const int k = q + j;")
-            writer.lines(lines)
-    writer.lines(independence(f"{end} - q", dtypes))
-    with writer.block(f"for (int j = 0; j < {end} - q; ++j)"):
-        writer.line("const int k = q + j;")
-        writer.lines(lines)
+            writer.lines([*lines, *updates])
+    if not reads_on:
+        writer.lines(independence(f"{end} - q", nest.body.dtypes))
+        with writer.block(f"for (int j = 0; j < {end} - q; ++j)"):
+            writer.lines([*lines, *updates])
+        return
+    with writer.block(f"if (q < {end})"):
+        writer.lines([f"const int more = {end} - q;", *unroll])
+        with writer.block(f"for (int j = 0; j < {lanes}; ++j)"):
+            writer.lines([*lines, *map(_where_left, updates)])
+
+
+def _where_left(update: str) -> str:
+    """Return an assignment to a lane, ``lane = value;``, that keeps the lanes beyond the end."""
+    lane, value = update.removesuffix(";").split(" = ", 1)
+    return f"{lane} = j < more ? {value} : {lane};"
+
+
+def may_read_on(roots: Sequence[Node]) -> bool:
+    """Return whether values can be computed for indices beyond a size known at run time, up to its bound.
+
+    They can unless they are read at indices that are values themselves, which are in range for the others alone.
+    """
+    return not any(isinstance(a, Runtime) for a in atoms_of(reachable(roots)[1]))
 
 
 def _updates(acc: Accumulator, names: list[str], value: str) -> list[str]:

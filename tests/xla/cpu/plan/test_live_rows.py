@@ -831,3 +831,42 @@ ENTRY e {
     parts = {ins: part[()] for ins, part in live_rows(module.entry).parts.items() if () in part}
     assert parts[new] == parts[mask] == parts[old] == {}
     assert set(parts[given]) == set(update_part(update, {(): {}})) == {1}
+
+
+ROWS = """
+HloModule m
+add {{ a = {t}[] parameter(0) b = {t}[] parameter(1) ROOT c = {t}[] add(a, b) }}
+max {{ a = {t}[] parameter(0) b = {t}[] parameter(1) ROOT c = {t}[] maximum(a, b) }}
+ENTRY main {{
+  x = {t}[9,{bound}] parameter(0)
+  n = s64[] parameter(1)
+  zero = {t}[] constant(0)
+  least = {t}[] constant(-inf)
+  zeros = {t}[9,{bound}] broadcast(zero), dimensions={{}}
+  lows = {t}[9,{bound}] broadcast(least), dimensions={{}}
+  i = s64[9,{bound}] iota(), iota_dimension=1
+  s = s64[9,{bound}] broadcast(n), dimensions={{}}
+  live = pred[9,{bound}] compare(i, s), direction=LT
+  y = {t}[9,{bound}] multiply(x, x)
+  k = {t}[9,{bound}] select(live, y, lows)
+  m = {t}[9] reduce(k, least), dimensions={{1}}, to_apply=max
+  ms = {t}[9,{bound}] broadcast(m), dimensions={{0}}
+  d = {t}[9,{bound}] subtract(y, ms)
+  f = {t}[9,{bound}] select(live, d, zeros)
+  total = {t}[9] reduce(f, zero), dimensions={{1}}, to_apply=add
+  ROOT o = ({t}[9], {t}[9]) tuple(m, total)
+}}
+"""
+
+
+@pytest.mark.parametrize("bound", [320, 330])  # whole rounds of all lanes, or not
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_elements_beyond_the_size_are_left_out(dtype, bound):
+    """The last round of lanes may read them: they are NaN."""
+    text = ROWS.format(t=dtype, bound=bound)
+    compiled, oracle = (cyxla.compile(text, platform=p) for p in ("cpu", "interpreter"))
+    for n in (*range(70), bound - 17, bound - 1, bound):
+        x = np.random.default_rng(n).standard_normal((9, bound)).astype(compiled.inputs[0].dtype.numpy_dtype)
+        x[:, n:] = np.nan
+        for got, want in zip(compiled(x, n), oracle(x, n), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5 if dtype == "f32" else 1e-12)

@@ -833,7 +833,7 @@ ENTRY e {
     assert set(parts[given]) == set(update_part(update, {(): {}})) == {1}
 
 
-ROWS = """
+MASKED_ROWS = """
 HloModule m
 add {{ a = {t}[] parameter(0) b = {t}[] parameter(1) ROOT c = {t}[] add(a, b) }}
 max {{ a = {t}[] parameter(0) b = {t}[] parameter(1) ROOT c = {t}[] maximum(a, b) }}
@@ -863,7 +863,7 @@ ENTRY main {{
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_elements_beyond_the_size_are_left_out(dtype, bound):
     """The last round of lanes may read them: they are NaN."""
-    text = ROWS.format(t=dtype, bound=bound)
+    text = MASKED_ROWS.format(t=dtype, bound=bound)
     compiled, oracle = (cyxla.compile(text, platform=p) for p in ("cpu", "interpreter"))
     for n in (*range(70), bound - 17, bound - 1, bound):
         x = np.random.default_rng(n).standard_normal((9, bound)).astype(compiled.inputs[0].dtype.numpy_dtype)

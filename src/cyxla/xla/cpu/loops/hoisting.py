@@ -153,6 +153,26 @@ class LoopNest:
         """Set the name of a loop's counter, before anything is emitted."""
         self._atom_texts[atom] = text
 
+    def share(self, earlier: LoopNest, depth: int) -> None:
+        """Use the locals of an earlier nest, up to a depth, that has the same levels there.
+
+        Its lines of each of these depths are to precede those of this nest in the same scope.
+        """
+        self._node_depths |= {n: d for n, d in earlier._node_depths.items() if d <= depth}
+        self._texts |= {n: text for n, text in earlier._texts.items() if earlier._node_depths.get(n, 0) <= depth}
+        self._atom_texts = {
+            **{a: text for a, text in earlier._atom_texts.items() if earlier.depth_of_atom(a) <= depth},
+            **self._atom_texts,
+        }
+        self._offsets |= {
+            key: text for key, text in earlier._offsets.items() if not key[1] and earlier.depth_of_form(key[0]) <= depth
+        }
+        self._conditions |= {
+            key: text
+            for key, text in earlier._conditions.items()
+            if all(earlier.depth_of_form(c.form) <= depth for c in key)
+        }
+
     # ------------------------------------------------------------------------------------------------ forms
     def form(self, form: Affine, *, narrow: bool = False) -> str:
         """Return the C of an index, of type int64_t or narrower; loop-invariant parts are hoisted.

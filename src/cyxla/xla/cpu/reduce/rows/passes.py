@@ -122,7 +122,7 @@ class _Writer:
 
     def write(self, tasks: int) -> tuple[str, int]:
         passes, outer = self.passes, [a for a, _ in self.passes.row_loops]
-        nests = [self._nest(p, row_pass) for p, row_pass in enumerate(passes.passes)]
+        nests = self._nests()
         count = len(nests) - 1 if self.pipeline else len(nests)
         if outer and len(nests) > 1 and not passes.live_length:
             self.prefetch = Prefetch.of(self.loads, self.frame.reads.values, outer[-1], passes.inner)
@@ -134,7 +134,7 @@ class _Writer:
             self.pipelined = _Loop(self, count, passes.passes[-1], nests[-1], {})
             self.pipelined.write(pipelined_body, self.trip)
         bodies = [self._pass(p, passes.passes[p], nests[p]) for p in range(count)]
-        by_row = self._by_row_nest([*outer, _PASS])
+        by_row = self._by_row_nest([*outer, _PASS], nests[count - 1])
         writer = CWriter()
         with writer.block("static void KERNEL_1(void *const *bufs, int64_t first, int64_t last)"):
             self._declare(writer)
@@ -190,7 +190,13 @@ class _Writer:
             writer.lines(body.written)
 
     # ------------------------------------------------------------------------------------------------ nests
-    def _nest(self, number: int, row_pass: Pass) -> LoopNest:
+    def _nests(self) -> list[LoopNest]:
+        nests: list[LoopNest] = []
+        for number, row_pass in enumerate(self.passes.passes):
+            nests.append(self._nest(number, row_pass, nests[-1] if nests else None))
+        return nests
+
+    def _nest(self, number: int, row_pass: Pass, earlier: LoopNest | None) -> LoopNest:
         outer: list[Level] = [*(a for a, _ in self.passes.row_loops), _PASS]
         nest = LoopNest(
             self.passes.body,
@@ -205,6 +211,8 @@ class _Writer:
             nest.set_counter(self.passes.row_loops[0][0], ROW_COUNTER)
             for node, n in self.passes.result_nodes.items():
                 nest.set_external(node, self.pipeline.carried.get(n, ("",))[0], len(outer))
+        elif earlier is not None:
+            nest.share(earlier, len(outer))
         for node in saved:
             nest.set_external(node, self.saved_element(node, nest, row), nest.depth)
         roots = [*row_pass.roots(), *(s.init for s in row_pass.sums.values())]
@@ -226,9 +234,10 @@ class _Writer:
         store = self.passes.reused_stores[node]
         return f"r{store.slot}[{nest.form(store.form)}]"
 
-    def _by_row_nest(self, levels: list[Level]) -> LoopNest:
+    def _by_row_nest(self, levels: list[Level], earlier: LoopNest) -> LoopNest:
         nest = LoopNest(self.passes.body, levels, self.names, scalar=True)
         self._prepare(nest, len(levels))
+        nest.share(earlier, len(levels))
         self._write(nest, [s.node for s in self.passes.by_row], self.passes.by_row, ())
         for s in self.passes.by_row:
             nest.writers[-1].line(f"r{s.slot}[{nest.form(s.form)}] = {scalar.store(s.dtype, nest.text(s.node))};")

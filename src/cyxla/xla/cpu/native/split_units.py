@@ -26,6 +26,7 @@ LIBRARY_UNIT_COST = 60_000  # characters of a unit of a library that is built ah
 # Costs in characters; a least-squares fit over kernels of every kind.
 FUNCTION_COST = 500
 LOOP_COST = 650
+OPEN_LOOP_COST = 3_500  # more, of one that is vectorised for a trip count known at run time: the rest is unrolled
 EXPANSION_COST = 0.6  # per character expanded from the headers
 INSTANCE_COST = 1_200  # of an instance of a template, most of which its parameters leave out
 
@@ -33,6 +34,7 @@ _SEPARABLE = re.compile(r"static (?:CYX_FUSED )?__attribute__\(\(noinline\)\) ([
 _PROTOTYPE = re.compile(r"(static __attribute__\(\(noinline\)\) [\w* ]*?\b(k\d+_\w+)\(.*\);)\n")
 _TYPES = re.compile(r"typedef |#|static const k\d+_\w+ k\d+_(?:\w+_)?sizes = ")
 _LOCAL = re.compile(r"k\d+_\w+")
+_OPEN_LOOP = re.compile(r"for \(int \w+ = [^;]*; \w+ < (?!\d+;)")
 _WORD = re.compile(r"\w")
 
 
@@ -86,7 +88,8 @@ def compile_cost(text: str) -> int:
     pieces = split_instances(text)
     if len(pieces) > 1 or is_instance(text):
         return sum(INSTANCE_COST if is_instance(piece) else compile_cost(piece) for piece in pieces)
-    return len(text) + LOOP_COST * text.count("for (") + int(EXPANSION_COST * expanded_size(text))
+    loops = LOOP_COST * text.count("for (") + OPEN_LOOP_COST * len(_OPEN_LOOP.findall(text))
+    return len(text) + loops + int(EXPANSION_COST * expanded_size(text))
 
 
 def unit_count(size: int) -> int:

@@ -32,6 +32,7 @@ from cyxla.xla.cpu.reduce.problem import PART, Lowered
 from cyxla.xla.cpu.reduce.rows.passes import MAX_UNROLLED, effort, may_read_on, write_lanes
 
 MIN_LANES_EXTENT = 128  # shorter rows of an arg-reduction use no lanes: merging these takes longer
+MAX_SCALAR_ELEMENTS = 2048  # at most, of a size known at run time: vectors save a microsecond, and take gcc 6 ms
 _LANES = 64  # lanes of an arg-reduction
 _SMALL_BODY = 6  # nodes; bodies of up to this size are unrolled
 
@@ -276,8 +277,9 @@ def _row_block(lowered: Lowered, nest: LoopNest, writer: CWriter, value: str, tr
         return
     if not acc.lanes and not nest.slow_lanes:
         names = [f"acc{i}" for i in range(len(acc.variables))]
-        with writer.block(f"for (int k = 0; k < {end}; ++k)"):
-            writer.lines(lines)
+        is_small = bool(live) and prod(n for _, n in (*lowered.kept, *lowered.reduced)) <= MAX_SCALAR_ELEMENTS
+        with writer.block(f"for ({'int64_t' if is_small else 'int'} k = 0; k < {end}; ++k)"):
+            writer.lines([*(["CYX_SCALAR_LOOP"] if is_small else []), *lines])
             _update(writer, acc, names, value)
         return
     with writer.block(""):

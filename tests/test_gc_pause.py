@@ -2,6 +2,7 @@
 
 import gc
 import os
+import weakref
 from contextlib import nullcontext
 from threading import Event, Thread
 
@@ -17,6 +18,14 @@ def keep_threshold():
     before = gc.get_threshold()
     yield
     gc.set_threshold(*before)
+
+
+@pytest.fixture
+def thawed():
+    """No frozen containers, in place of those that all tests share."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
 
 
 def test_nested_blocks_restore_the_threshold_at_the_end_of_the_last():
@@ -75,18 +84,52 @@ def test_a_search_while_the_thread_would_wait(is_inside, is_enabled):
     gc.set_threshold(700, 10, 10)
     was_enabled, searches = gc.isenabled(), []
     try:
-        with fewer_collections() if is_inside else nullcontext():
-            gc.disable()  # other searches
-            made = [[] for _ in range(5_000)]
-            if is_enabled:
-                gc.enable()
-            gc.callbacks.append(lambda phase, info: searches.append((phase, info["generation"])))
-            collect_while_idle()
-            gc.callbacks.pop()
+        for _ in range(2):  # the first time, new containers may be declared old
+            with fewer_collections() if is_inside else nullcontext():
+                gc.disable()  # other searches
+                made = [[] for _ in range(5_000)]
+                if is_enabled:
+                    gc.enable()
+                gc.callbacks.append(lambda phase, info: searches.append((phase, info["generation"])))
+                collect_while_idle()
+                gc.callbacks.pop()
     finally:
         (gc.enable if was_enabled else gc.disable)()
     assert len(made) == 5_000
     assert (("stop", 0) in searches) == (is_inside and is_enabled)
+
+
+class Cycle:
+    """Container that refers to itself."""
+
+    def __init__(self):
+        self.itself = self
+
+
+@pytest.mark.parametrize("is_full", [False, True], ids=["a young search", "a full search"])
+def test_a_full_search_finds_what_was_declared_old(is_full, thawed):
+    gc.set_threshold(700, 10, 10)
+    gc.collect()  # from now on, new containers are declared old once
+    with fewer_collections():
+        cycle, made = weakref.ref(Cycle()), [[] for _ in range(5_000)]
+        collect_while_idle()
+    gc.collect(2 if is_full else 0)
+    assert len(made) == 5_000
+    assert (cycle() is None) == is_full
+
+
+def test_what_the_user_froze_stays_frozen(thawed):
+    gc.set_threshold(700, 10, 10)
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        with fewer_collections():
+            made = [[] for _ in range(5_000)]
+            collect_while_idle()
+        assert len(made) == 5_000
+        assert gc.get_freeze_count() > frozen - 1_000  # some have been deleted
+    finally:
+        gc.unfreeze()
 
 
 def test_traced_functions_run_with_fewer_collections():

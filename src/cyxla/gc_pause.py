@@ -23,6 +23,7 @@ class _Pause:
         self._lock = new_lock()
         self._count = 0
         self._before: tuple[int, ...] = ()
+        self._full_searches = -1  # number of full searches when new containers were last declared old
 
     def begin(self) -> None:
         """Begin a block."""
@@ -41,9 +42,20 @@ class _Pause:
                 self.restore()
 
     def collect(self) -> None:
-        """Search the containers that are new since the last search, if a block is under way that has made many."""
-        if self._before and gc.isenabled() and gc.get_count()[0] > self._before[0]:
+        """Search the containers that are new since the last search, if a block is under way that has made many.
+
+        The first time, and after each full search, they are declared old instead, which takes no time: most of them
+        live long, and the next full search finds the others.
+        """
+        if not self._before or not gc.isenabled() or gc.get_count()[0] <= self._before[0]:
+            return
+        full_searches = gc.get_stats()[2]["collections"]
+        if full_searches == self._full_searches or gc.get_freeze_count():
             gc.collect(0)
+            return
+        self._full_searches = full_searches
+        gc.freeze()  # into the permanent generation
+        gc.unfreeze()  # and from there into the oldest one
 
     def restore(self) -> None:
         """Restore the threshold, unless somebody else has set it meanwhile."""
@@ -67,5 +79,9 @@ def fewer_collections() -> Iterator[None]:
 
 
 def collect_while_idle() -> None:
-    """Search for garbage cycles now, since this thread is about to wait: within a block, instead of at its end."""
+    """Search for garbage cycles now, since this thread is about to wait: within a block, instead of at its end.
+
+    The compilers that it waits for may need all processors, so that the first search of a process is left to the next
+    full one.
+    """
     _pause.collect()

@@ -6,7 +6,7 @@ BIN     := $(VENV)/bin
 DEMO    := build/demo-venv
 WORKERS ?= 2
 TESTS   ?= not slow
-SOURCES := setup.py pyproject.toml $(wildcard src/native/* include/cyxla/abi.h include/cyxla/kernels/*/* pyx/cyxla/_native/*)
+SOURCES := setup.py pyproject.toml $(wildcard src/native/* include/cyxla/abi.h include/cyxla/kernels/*/* pyx/cyxla/_native/* src/cyxla/xla/cpu/prebuilt/*.py)
 FORMATTED := include/cyxla/compiler.h $(wildcard include/cyxla/*plugin* include/cyxla/kernels/*/* include/cyxla/aot/*.[ch] include/cyxla/aot/python/*)
 
 REQUIRES  := 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])'

@@ -420,9 +420,16 @@ class _Loop:
             names = [f"{name}[j]" for name in self.names[n]]
             updates += _updates(total.acc, names, nest.text(total.element))
         end, before = self.owner.end(trip), self._prefetch_lines("q", lanes)
-        reads_on = self.owner.trip % lanes == 0 and not self.row_pass.stores and may_read_on(self.row_pass.roots())
+        reads_on = self._may_read_on(lanes)
         write_lanes(writer, nest, lines, trip, lanes, before, self._pipelined_run, end, updates, reads_on=reads_on)
         writer.lines(after.written)
+
+    def _may_read_on(self, lanes: int) -> bool:
+        """Return whether the loop may run for whole rounds of lanes: it writes to the stack alone, and reads a row."""
+        if self.row_pass.stores or self.owner.trip % lanes:
+            return False
+        saved = [node for node, number in self.owner.passes.saved_in.items() if number == self.number]
+        return all(node in self.owner.buffers for node in saved) and may_read_on(self.row_pass.roots())
 
     def _pointer(self, s: RowReduction) -> str | None:
         """Return a C pointer to a reduction's elements in memory; None if they have to be stored first."""

@@ -69,6 +69,12 @@ static inline int64_t cyx_smaller_size(int64_t a, int64_t b) { return a < b ? a 
 
 static inline int64_t cyx_larger_size(int64_t a, int64_t b) { return a > b ? a : b; }
 
+/* Number of iterations below a size, of `count`. */
+static inline int64_t cyx_live(int64_t size, int64_t count) {
+  size = size < count ? size : count;
+  return size > 0 ? size : 0;
+}
+
 /* Number of iterations that begin below a size, of `count` that begin at `low` and are `step` apart. */
 static inline int64_t cyx_live_steps(int64_t size, int64_t low, int64_t step, int64_t count) {
   if (size <= low) return 0;

@@ -300,8 +300,8 @@ def test_live_elements_have_the_bits_of_a_program_that_computes_all_elements(nam
         "compare(u, h), direction=GT", "compare(u, h), direction=GE"
     )
     compiled, reference = cyxla.compile(text), cyxla.compile(whole)
-    assert "cyx_live_steps" in compiled.c_source
-    assert "cyx_live_steps" not in reference.c_source
+    assert "cyx_live" in compiled.c_source
+    assert "cyx_live" not in reference.c_source
     for size in SIZES:
         compiled(np.full_like(x, np.nan), np.int32(BOUND))
         for got, want in zip(compiled(x, np.int32(size)), reference(x, np.int32(size - 1)), strict=True):
@@ -798,7 +798,7 @@ def test_random_loops_with_branches_agree_with_loops_that_compute_all_elements(s
 def test_a_branch_computes_live_rows_alone():
     texts = [RandomProgram(0, ("unary",)).loop_text(grows=False, branches=b) for b in (False, True)]
     found = [
-        cyxla.compile(text, live_results=((0, 0, 2), (1, 0, 2))).c_source.count("cyx_live_steps") for text in texts
+        cyxla.compile(text, live_results=((0, 0, 2), (1, 0, 2))).c_source.count("cyx_live") for text in texts
     ]
     assert found[1] > found[0]  # the other branch is one kernel more
 

@@ -15,7 +15,7 @@ from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step, Value
 from cyxla.xla.cpu.kernel.kernel_writer import describe
 from cyxla.xla.cpu.kernel.shared_kernel import kernel
 from cyxla.xla.cpu.kernel.values import own_leaves, resolve
-from cyxla.xla.cpu.loops.live_loops import SizeReads, size_text
+from cyxla.xla.cpu.loops.live_loops import SizeReads, live_count
 from cyxla.xla.cpu.loops.loop_kernel import short_work
 from cyxla.xla.evaluator.custom_calls import find_custom_call, options_of
 from cyxla.xla.hlo import Instruction
@@ -99,7 +99,7 @@ def live_compaction(group: Group) -> Step:
 
 def _rows(part: Mapping[int, Sequence[Value]], size: int, reads: SizeReads) -> str:
     """Return the C of the number of rows below the sizes of a part."""
-    return f"cyx_live_steps({size_text(part[0], reads)}, 0, 1, {size})" if 0 in part else str(size)
+    return live_count(part[0], reads, size) if 0 in part else str(size)
 
 
 def _zeros(c: CWriter, numbers: Sequence[int], results: Sequence[str], written: str) -> None:

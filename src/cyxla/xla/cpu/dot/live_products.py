@@ -10,7 +10,7 @@ from cyxla.records import dataclass
 from cyxla.xla.cpu.dot.product import Product
 from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import Kernel, Value
-from cyxla.xla.cpu.loops.live_loops import size_text
+from cyxla.xla.cpu.loops.live_loops import live_count
 from cyxla.xla.cpu.loops.loop_ir import Reads
 from cyxla.xla.cpu.loops.loop_kernel import short_work
 from cyxla.xla.passes.expand.dot import DotDims
@@ -86,4 +86,4 @@ def _merged(dims: Sequence[int], merged: Sequence[int], live: Mapping[int, Seque
     if not wide or wide[0] not in live:
         return ""
     others = prod(dims[d] for d in wide[1:])
-    return f"cyx_live_steps({size_text(live[wide[0]], reads)}, 0, 1, {dims[wide[0]]}) * {others}"
+    return live_count(live[wide[0]], reads, dims[wide[0]], others)

@@ -45,6 +45,12 @@ def size_text(sizes: Sequence[Value], reads: Reads | SizeReads) -> str:
     return text
 
 
+def live_count(sizes: Sequence[Value], reads: Reads | SizeReads, count: int, rest: int = 1) -> str:
+    """Return the C of the number of elements below some sizes, of `count` times `rest`."""
+    text = f"cyx_live({size_text(sizes, reads)}, {count})"
+    return f"{text} * {rest}" if rest > 1 else text
+
+
 def live_trips(
     region: Region, loops: Sequence[Atom], live: Mapping[int, Sequence[Value]], reads: Reads
 ) -> dict[Atom, str]:
@@ -65,7 +71,11 @@ def live_trips(
     for d, ((low, _), split) in enumerate(zip(region.bounds, region.loops(), strict=True)):
         if d in live:
             step = region.step(d) * prod(split[1:])
-            trips[loops[position]] = f"cyx_live_steps({size_text(live[d], reads)}, {low}, {step}, {split[0]})"
+            trips[loops[position]] = (
+                f"cyx_live_steps({size_text(live[d], reads)}, {low}, {step}, {split[0]})"
+                if low or step > 1
+                else live_count(live[d], reads, split[0])
+            )
         position += len(split)
     return trips
 

@@ -20,7 +20,7 @@ from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step, Value
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe, linear_index, strides
 from cyxla.xla.cpu.kernel.values import constant_of, is_read, own_leaves, resolve
-from cyxla.xla.cpu.loops.live_loops import SizeReads, size_text
+from cyxla.xla.cpu.loops.live_loops import SizeReads, live_count
 from cyxla.xla.hlo import Computation, Instruction
 from cyxla.xla.service.refusal import Refusal
 
@@ -88,7 +88,7 @@ def live_scatter(group: Group) -> Step:
     offsets = _Offsets.of(ins, (len(ins.operands) - 1) // 2)
     vectors = [d for d in range(ins.operands[offsets.count].shape.rank) if d != ins.attrs["index_vector_dim"]]
     ends = {
-        n: f"cyx_live_steps({size_text(group.stops[d], reads)}, 0, 1, {offsets.batch[n]})"
+        n: live_count(group.stops[d], reads, offsets.batch[n])
         for n, d in enumerate(vectors)
         if d in group.stops and offsets.batch[n] > 1
     }

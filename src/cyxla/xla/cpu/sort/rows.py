@@ -14,7 +14,7 @@ from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import Kernel, Value
 from cyxla.xla.cpu.kernel.kernel_writer import strides
 from cyxla.xla.cpu.kernel.values import resolve
-from cyxla.xla.cpu.loops.live_loops import SizeReads, size_text
+from cyxla.xla.cpu.loops.live_loops import SizeReads, live_count
 from cyxla.xla.cpu.loops.loop_kernel import short_work
 from cyxla.xla.cpu.sort.contents import Content, reads_operand
 from cyxla.xla.cpu.sort.order import Order
@@ -71,9 +71,9 @@ class Rows:
         count = length = ""
         if others and others[0] in group.live:
             rest = prod(dims[d] for d in others[1:])
-            count = f"cyx_live_steps({size_text(group.live[others[0]], reads)}, 0, 1, {dims[others[0]]}) * {rest}"
+            count = live_count(group.live[others[0]], reads, dims[others[0]], rest)
         if axis in group.live:
-            length = f"cyx_live_steps({size_text(group.live[axis], reads)}, 0, 1, {dims[axis]})"
+            length = live_count(group.live[axis], reads, dims[axis])
         return replace(rows, live_count=count, live_length=length, sizes=reads.values)
 
     @staticmethod

@@ -23,7 +23,7 @@ from cyxla.xla.cpu.loops.elementwise import describe
 from cyxla.xla.cpu.loops.hoisting import collapse, reachable
 from cyxla.xla.cpu.loops.index_map import Affine, Atom, Index, Runtime, atoms_of
 from cyxla.xla.cpu.loops.iteration_boxes import Region, Store, lower_box, split_region
-from cyxla.xla.cpu.loops.live_loops import collapsed_trips, size_text
+from cyxla.xla.cpu.loops.live_loops import collapsed_trips, live_count
 from cyxla.xla.cpu.loops.loop_ir import Body, Reads
 from cyxla.xla.cpu.loops.loop_kernel import MAX_UNBLOCKED_TRIP, KernelFrame, Part, assemble, live_units
 from cyxla.xla.cpu.loops.loop_text import Fold, LoopListing
@@ -118,7 +118,7 @@ def _live_length(group: Group, length: int, reads: Reads) -> str:
     texts = []
     for d, sizes in group.stops.items():
         extent = next(i for i in group.instructions if i.opcode == "reduce").operands[0].shape.dims[d]
-        texts.append(f"cyx_live_steps({size_text(sizes, reads)}, 0, 1, {extent}) * {length // extent}")
+        texts.append(live_count(sizes, reads, extent, length // extent))
     return "".join(texts)
 
 
@@ -137,8 +137,7 @@ def _live_rows(group: Group, loops: Sequence[tuple[Atom, int]], reads: Reads) ->
     for start, extent in zip(_live_starts(group), _row_splits(group), strict=True):
         atom, count = loops[position]
         if start in group.live:
-            size, inner = size_text(group.live[start], reads), extent // dims[start]
-            rows = f"cyx_live_steps({size}, 0, 1, {dims[start]})" + (f" * {inner}" if inner > 1 else "")
+            rows = live_count(group.live[start], reads, dims[start], extent // dims[start])
             trips[atom] = rows if count == extent else f"cyx_live_steps({rows}, 0, {extent // count}, {count})"
         covered = 1
         while covered < extent:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -140,7 +141,8 @@ def _zero_triangle(m: Any, k: int, *, lower: bool) -> Array:
         np.tril(shape_only_array(array))
     op = value_of(array)
     zero = xla.broadcast(xla.constant(op.builder, 0, op.shape.dtype), op.shape.dims)
-    mask = _lower_triangle_mask(op, int(k) if lower else int(k) - 1)
+    offset = int(k) if is_traced(k) else index(k)
+    mask = _lower_triangle_mask(op, offset if lower else offset - 1)
     return TracedArray(xla.select(mask, *((op, zero) if lower else (zero, op))))
 
 

@@ -187,7 +187,7 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     joined = _np.sort(_np.concatenate((first, second), axis=None))
     differs = _np.not_equal(joined[1:], joined[:-1])
     flags = _np.concatenate(([True], differs, [True]))
-    return joined[_np.logical_and(flags[1:], flags[:-1])]
+    return joined[_np.logical_and(flags[1:], flags[:-1])[: joined.size]]  # of nothing, there is one too many
 
 
 @implements(np.intersect1d)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.errors import UnimplementedError
 from cyxla.numpy.sized.frames import Frame, align, require_equal, resized, shape_of
 from cyxla.numpy.sized.searching import SEARCHES
 from cyxla.numpy.sized.table import call, sized
@@ -18,6 +19,7 @@ from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.xla.hlo.builder import functions as xla
 
+_np: Any = np  # its functions dispatch to this package
 _CONTAINERS = (list, tuple)
 _LISTS = ("condlist", "choicelist", "choices")  # parameters that are lists of arrays
 _OUT_MESSAGE = "non-broadcastable output operand with shape ({},) doesn't match the broadcast shape ({},)"
@@ -78,6 +80,8 @@ def apply(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> 
         inputs = list(map(_with_zeros, inputs))
     if require_current().program.gradients:
         inputs = list(map(_with_ones, inputs))
+    if outputs and ufunc.nout > 1 and (len(outputs) < ufunc.nout or any(o is None for o in outputs)):
+        raise_unsupported("be computed with out= for some of its results", "use the results")
     where = [options.pop("where")] if options.get("where", True) is not True else []
     aligned, frame = align([*inputs, *where, *[o for o in outputs if o is not None]])
     if where:
@@ -88,8 +92,6 @@ def apply(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> 
         if outputs:
             options["out"] = outputs
         return frame.wrap(ufunc(*aligned[: len(inputs)], **options))
-    if ufunc.nout > 1 and (len(outputs) < ufunc.nout or any(o is None for o in outputs)):
-        raise_unsupported("be computed with out= for some of its results", "use the results")
     if where:  # elements that it leaves out keep their values
         options["out"] = tuple([o.copy() for o in aligned[len(inputs) + 1 :]])
     results = ufunc(*aligned[: len(inputs)], **options)
@@ -116,7 +118,10 @@ def _write(frame: Frame, result: TracedArray, out: Any, casting: Any, name: str)
     for d, (own, size) in enumerate(zip(out.shape, shape_of(frame.wrap(result)), strict=True)):
         if isinstance(own, TracedArray) or isinstance(size, TracedArray):
             require_equal(own, size, _OUT_MESSAGE)
-            result = resized(result, d, out.data.shape[d])
+            bound = out.data.shape[d]
+            if result.shape[d] == 1:  # of operands that broadcast with the array
+                result = TracedArray(value_of(_np.repeat(result, bound, axis=d)))
+            result = resized(result, d, bound)
     op = convert(value_of(result), out.dtype)
     out.data.overwrite(xla.select(value_of(valid(out)), op, value_of(out.data)))  # padding may be another's elements
     return out
@@ -128,7 +133,7 @@ def _write(frame: Frame, result: TracedArray, out: Any, casting: Any, name: str)
 _FUNCTIONS: dict[str, str] = {
     **dict.fromkeys(("round", "around"), "a"), "clip": "a a_min a_max min max", "select": "condlist choicelist default",
     **dict.fromkeys(("nan_to_num", "fix", "isposinf", "isneginf", "i0", "sinc", "isreal", "iscomplex"), "x"),
-    "real": "val", "imag": "val", "angle": "z", "isclose": "a b", "choose": "a choices",
+    "real": "val", "imag": "val", "angle": "z", "isclose": "a b rtol atol", "choose": "a choices",
 }  # fmt: skip
 
 
@@ -164,8 +169,20 @@ def where(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 def all_alike(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Test whether all elements are close or equal."""
     first, second = (arguments.pop(name) for name in (("a", "b") if "a" in arguments else ("a1", "a2")))
-    alike = np.isclose(first, second, **arguments) if func.__name__ == "allclose" else np.equal(first, second)
-    return _as_python(np.all(alike))
+    if func.__name__ == "allclose":
+        return _as_python(np.all(np.isclose(first, second, **arguments)))
+    _leave_unless_broadcast(first, second)
+    return _as_python(np.all(np.equal(first, second)))
+
+
+def _leave_unless_broadcast(first: Any, second: Any) -> None:
+    """Make NumPy run, which returns False, in place of runs in which two arrays do not broadcast."""
+    text = "np.array_equiv of arrays that do not broadcast"
+    for n, m in zip(reversed(shape_of(first)), reversed(shape_of(second)), strict=False):
+        if isinstance(n, TracedArray) or isinstance(m, TracedArray):
+            one: Any = np.logical_or(np.equal(n, 1), np.equal(m, 1))
+            differs = value_of(np.logical_not(np.logical_or(one, np.equal(n, m))))
+            require_current().leave_if(differs, lambda _: UnimplementedError(text))
 
 
 def _as_python(result: Any) -> Any:

@@ -13,7 +13,7 @@ from cyxla.numpy.indexing.equal_values import same_size
 from cyxla.numpy.indexing.ranges import range_of
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.tracing.trace import require_current, user_line
+from cyxla.numpy.tracing.trace import require_current
 from cyxla.records import dataclass
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
@@ -142,11 +142,10 @@ def fail_unless(
     holds: Any, first: Any, second: Any, message: str, error: Callable[..., Exception] = ShapeError
 ) -> None:
     """Make runs in which a condition does not hold fail with a message that shows two sizes."""
-    where = user_line()
     pair: Any = first * (1 << _SIZE_BITS) + second
 
     def make_error(number: int) -> Exception:
-        return error(message.format(number >> _SIZE_BITS, number & (1 << _SIZE_BITS) - 1), where=where)
+        return error(message.format(number >> _SIZE_BITS, number & (1 << _SIZE_BITS) - 1))
 
     failed = value_of(as_traced(_np.logical_not(holds)))
     require_current().fail_if(failed, value_of(as_traced(pair, np.int64)), make_error)
@@ -157,6 +156,19 @@ def require_equal(first: Any, second: Any, message: str, error: Callable[..., Ex
     if isinstance(first, TracedArray) and isinstance(second, TracedArray) and same_size(first, second):
         return
     fail_unless(_np.equal(first, second), first, second, message, error)
+
+
+def require_same_shape(arrays: Sequence[Any], message: str, error: Callable[..., Exception]) -> None:
+    """Make runs fail in which arrays of one rank differ in shape: functions other than ufuncs do not broadcast them."""
+    shape, *others = map(shape_of, arrays)
+    for other in others:
+        if len(other) != len(shape):
+            raise error(message)
+        for n, m in zip(shape, other, strict=True):
+            if isinstance(n, TracedArray) or isinstance(m, TracedArray):
+                require_equal(n, m, message, error)
+            elif n != m:
+                raise error(message)
 
 
 def resized(data: TracedArray, axis: int, bound: int) -> TracedArray:

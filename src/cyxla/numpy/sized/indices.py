@@ -64,6 +64,8 @@ def take(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         indices = _np.clip(indices, 0, size - 1) if mode == "clip" else _np.remainder(indices, size)
     if not isinstance(indices, (SizedArray, TracedArray)):
         indices = np.asarray(indices)
+    if indices.dtype.kind == "b":  # numbers here, not a mask
+        indices = indices.astype(np.int64)
     others = [n for n in shape_of(array)[:axis] if isinstance(n, TracedArray)]
     if not others or not isinstance(array, SizedArray):
         return array[(*[slice(None)] * axis, indices)]

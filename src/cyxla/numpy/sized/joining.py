@@ -33,13 +33,14 @@ def concatenate(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if arguments.get("out") is not None:
         raise_unsupported("be concatenated with out=", "use the result")
     arrays = [a if isinstance(a, SizedArray) else _np.asarray(a) if is_sized(a) else as_traced(a) for a in arrays]
+    kinds = [a.kind if isinstance(a, TracedArray) else a.dtype for a in arrays]
     if axis is None:
         arrays, axis = [_np.ravel(a) for a in arrays], 0
     ranks = {a.ndim for a in arrays}
     if len(ranks) > 1 or 0 in ranks:
         raise ShapeError("all the input array dimensions must match exactly in number", where=user_line())
     axis = int(np.lib.array_utils.normalize_axis_index(axis, ranks.pop()))
-    dtype = arguments.get("dtype") or result_type(*[a.dtype for a in arrays])
+    dtype = arguments.get("dtype") or result_type(*kinds)
     arrays = [a.astype(dtype) for a in arrays]
     arrays = _with_equal_sizes(arrays, axis)
     return (
@@ -54,7 +55,11 @@ def _with_equal_sizes(arrays: Sequence[Any], axis: int) -> list[Any]:
     for d in range(datas[0].ndim):
         sizes = [a.shape[d] for a in arrays]
         traced = [n for n in sizes if isinstance(n, TracedArray)]
-        if d == axis or not traced:
+        if d == axis:
+            continue
+        if not traced:
+            if len(set(sizes)) > 1:
+                raise ShapeError(_MESSAGE.format(*sorted(set(sizes))[:2]), where=user_line())
             continue
         for n in sizes:
             require_equal(traced[0], n, _MESSAGE)

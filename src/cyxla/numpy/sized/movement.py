@@ -121,6 +121,8 @@ def rot90(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 def roll(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Rotate elements along a dimension."""
     array, shift, axis = arguments["a"], arguments["shift"], arguments.get("axis")
+    if not isinstance(shift, (tuple, list)) and rank_of(shift):
+        raise_unsupported("be rotated by an array of shifts", "pass a tuple of shifts, and one of dimensions")
     if isinstance(shift, (tuple, list)) or isinstance(axis, (tuple, list)):
         shifts, axes = _np.broadcast_arrays(shift, axis)
         for s, d in zip(shifts.tolist(), axes.tolist(), strict=True):
@@ -150,6 +152,8 @@ def tile(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     data, own = (array.data, array.counts) if isinstance(array, SizedArray) else (as_traced(array), {})
     counts = list(reps) if isinstance(reps, (tuple, list)) else [reps] if is_traced(reps) else np.ravel(reps).tolist()
     counts = [bounded_size(n) if is_traced(n) else index(n) for n in counts]
+    if any(n < 0 for n in counts if not is_traced(n)):
+        raise ValueError("negative dimensions are not allowed")
     rank = max(data.ndim, len(counts))
     counts = [1] * (rank - len(counts)) + counts
     data = data.reshape((*[1] * (rank - data.ndim), *data.shape))

@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.errors import UnimplementedError
+from cyxla.numpy.indexing.equal_values import same_size
 from cyxla.numpy.sized.frames import rank_of, require_equal, resized, wrapped
 from cyxla.numpy.sized.reductions import fail_if_empty, keep
 from cyxla.numpy.sized.slices import slice_along
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, is_sized, raise_unsupported
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, value_of
+from cyxla.numpy.tracing.trace import require_current
 from cyxla.records import dataclass
 
 Label = str | int
@@ -55,6 +58,8 @@ def contract(name: str, terms: Sequence[Term], result: Sequence[Label], compute:
         contracted = label not in result
         shared = [p for p, n in zip(places, sizes, strict=True) if contracted or isinstance(n, TracedArray) or n != 1]
         for k, d in shared:  # dimensions of size 1 are broadcast
+            if name == "einsum" or isinstance(label, int):  # of a stack
+                _leave_if_broadcast(traced[0], terms[k].array.shape[d])
             require_equal(traced[0], terms[k].array.shape[d], _MESSAGE.format(name=name))
         bound = min(datas[k].shape[d] for (k, d), n in zip(places, sizes, strict=True) if isinstance(n, TracedArray))
         for k, d in shared:
@@ -62,6 +67,16 @@ def contract(name: str, terms: Sequence[Term], result: Sequence[Label], compute:
             if contracted:
                 datas[k] = filled(SizedArray(datas[k], {d: traced[0]}), 0)
     return wrapped(compute(*datas), {d: counts[n] for d, n in enumerate(result) if n in counts})
+
+
+def _leave_if_broadcast(size: TracedArray, other: Any) -> None:
+    """Make NumPy run in place of runs in which one of two sizes of a dimension is 1, so that it is broadcast."""
+    if size is other or (isinstance(other, TracedArray) and same_size(size, other)):
+        return
+    is_one: Any = _np.logical_or(_np.equal(size, 1), _np.equal(other, 1))
+    text = "a product in which a dimension is broadcast whose size is known at run time"
+    stretches = value_of(_np.logical_and(is_one, _np.not_equal(size, other)))
+    require_current().leave_if(stretches, lambda _: UnimplementedError(text))
 
 
 def _without_out(arguments: dict[str, Any]) -> None:
@@ -78,8 +93,8 @@ def dot(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Contract the last dimension of one array with one of the other."""
     _without_out(arguments)
     a, b = _array(arguments["a"]), _array(arguments["b"])
-    if not a.ndim or not b.ndim:
-        return _np.multiply(a, b)
+    if not a.ndim or not b.ndim:  # numbers are arrays here, of their own dtypes
+        return _np.multiply(*[x if isinstance(x, SizedArray) else as_strong(x) for x in (a, b)])
     left = [f"a{d}" for d in range(a.ndim)]
     right = [f"b{d}" for d in range(b.ndim)]
     at = max(b.ndim - 2, 0) if func.__name__ == "dot" else b.ndim - 1
@@ -98,6 +113,8 @@ def multiply_stacks(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     a, b = (arguments["inputs"] if "inputs" in arguments else (arguments["x1"], arguments["x2"]))[:2]
     if arguments.get("out") is not None or any(n in keywords for n in ("axes", "axis", "keepdims")):
         raise_unsupported(f"be passed to np.{func.__name__} with these keywords")
+    if arguments.get("axis", -1) != -1:
+        raise_unsupported(f"be passed to np.{func.__name__} with axis=", "move the dimension to the end")
     a, b = _array(a), _array(b)
     name = func.__name__
     if name == "matmul":

@@ -9,7 +9,7 @@ import numpy as np
 
 from cyxla.errors import ShapeError
 from cyxla.numpy.sized.elementwise import align_arguments
-from cyxla.numpy.sized.frames import wrapped
+from cyxla.numpy.sized.frames import rank_of, require_equal, require_same_shape, shape_of, wrapped
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, raise_unsupported, valid
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
@@ -55,7 +55,12 @@ def _aligned_where(arguments: dict[str, Any], name: str) -> tuple[Any, dict[str,
     if selects_all(arguments.get("where", NOT_GIVEN)):
         return arguments[name], arguments
     aligned, frame = align_arguments(arguments, (name, "where"))
-    return frame.wrap(aligned[name]), aligned
+    array = frame.wrap(aligned[name])
+    message = "where= of size {1} cannot be broadcast to the size {0} of the array"
+    for n, size in zip(reversed(shape_of(arguments[name])), reversed(shape_of(array)), strict=False):
+        if isinstance(n, TracedArray) or isinstance(size, TracedArray):
+            require_equal(n, size, message)
+    return array, aligned
 
 
 @sized(
@@ -135,7 +140,11 @@ def arg_extreme(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if not array.counts.keys() <= set(axes):
         _require_no_out(array, arguments)
     fail_if_empty(array, _empty_message(func), axes)
-    result = call(func, {**arguments, "a": filled(array, _filler(func, array), axes)})
+    data = filled(array, _filler(func, array), axes)
+    others = array.counts.keys() - set(axes)
+    if others and func.__name__.startswith("nan"):  # of which none may consist of nan
+        data = filled(array.like(data), 0, others)
+    result = call(func, {**arguments, "a": data})
     return keep(array, result, axes, arguments.get("keepdims", False))
 
 
@@ -175,6 +184,12 @@ def average(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Compute weighted averages: sums of products over sums of weights."""
     if arguments.get("weights") is None:
         return _unweighted_average(func, arguments)
+    operands = arguments["a"], arguments["weights"]
+    if arguments.get("axis") is None:
+        require_same_shape(operands, "Axis must be specified when shapes of a and weights differ.", TypeError)
+    elif rank_of(operands[0]) == rank_of(operands[1]):
+        message = "Shape of weights must be consistent with shape of a along specified axis."
+        require_same_shape(operands, message, ValueError)
     aligned, frame = align_arguments(arguments, ("a", "weights"))
     array, weights = (frame.wrap(aligned[n]) for n in ("a", "weights"))
     if not isinstance(array, SizedArray):

@@ -194,7 +194,8 @@ def _convert(data: Any, axis: int, own: Sequence[Any], new: Sequence[Any]) -> tu
     dims, end = data.shape, axis + len(own)
     total = prod(dims[axis:end])
     if len(own) == len(new) == 1:
-        return data, [dims[axis]]
+        bound = dims[axis] if is_traced(new[0]) else index(new[0])
+        return resized(data, axis, bound), [bound]
     bounds = [bound_of(n, total) for n in new]
     if _is_prefix(own) and _is_prefix(new):
         rest = prod(n for n in new if not is_traced(n))

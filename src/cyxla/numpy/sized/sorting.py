@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.sized.frames import align, fail_unless
+from cyxla.numpy.sized.frames import align, fail_unless, require_same_shape
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, valid
 from cyxla.xla.hlo.builder import XlaOp
@@ -59,6 +59,7 @@ def partition(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 def lexsort(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Return the indices that sort by several keys; padding comes last by a key of its own."""
     keys: Sequence[Any] = list(arguments["keys"])
+    require_same_shape(keys, "all keys need to be the same shape", ValueError)
     aligned, frame = align(keys)
     if not frame.counts:
         return func(tuple(aligned), *([arguments["axis"]] if "axis" in arguments else []))

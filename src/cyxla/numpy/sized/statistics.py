@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.errors import UnimplementedError
 from cyxla.numpy.sized.elementwise import align_arguments
-from cyxla.numpy.sized.frames import resized
+from cyxla.numpy.sized.frames import rank_of, require_same_shape, resized
 from cyxla.numpy.sized.reductions import fail_if_empty
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, is_sized, raise_unsupported, valid
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN
 
 _np: Any = np  # its functions dispatch to this package
@@ -68,6 +70,8 @@ def trapezoid(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if x is None:
         steps: Any = arguments.get("dx", 1.0)
     else:
+        if rank_of(x) > y.ndim:
+            raise_unsupported("be integrated over points of a higher rank", "broadcast the values first")
         steps = _np.diff(x)
         if steps.ndim == 1 and y.ndim > 1:
             steps = steps[(..., *[None] * (y.ndim - axis - 1))]
@@ -104,6 +108,12 @@ def cov(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         raise_unsupported("be passed to np.cov with weights or dtype=")
     parts = [_as_rows(arguments[n], arguments.get("rowvar", True)) for n in ("m", "y") if arguments.get(n) is not None]
     variables = parts[0] if len(parts) == 1 else _np.concatenate(parts, 0)
+    if isinstance(variables.shape[0], TracedArray):
+        text = "np.cov of one variable, or of none, of which there is a run-time number"
+        few: Any = _np.less(variables.shape[0], 2)
+        if isinstance(parts[0].shape[0], TracedArray):
+            few = _np.logical_or(few, _np.equal(parts[0].shape[0], 0))
+        require_current().leave_if(value_of(few), lambda _: UnimplementedError(text))
     dtype = np.result_type(variables.dtype, np.float64)
     variables = variables.astype(dtype)
     centered = variables - _np.mean(variables, axis=1, keepdims=True)
@@ -122,6 +132,8 @@ def _as_rows(array: Any, rowvar: Any) -> Any:
 @sized(np.corrcoef)
 def corrcoef(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Compute correlation coefficients."""
+    if arguments.get("dtype") is not None:
+        raise_unsupported("be passed to np.corrcoef with dtype=", "convert the array, or the result")
     options = {n: v for n, v in arguments.items() if n in ("y", "rowvar")}
     matrix: Any = _np.cov(arguments["x"], **options)
     if matrix.ndim == 0:
@@ -148,6 +160,7 @@ def histogram(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if weights is None:
         masked: Any = valid(array).astype(np.int64)
     else:
+        require_same_shape((arguments["a"], weights), "weights should have the same shape as a.", ValueError)
         aligned, frame = align_arguments({"a": array, "weights": _np.ravel(weights)}, ("a", "weights"))
         array = frame.wrap(aligned["a"])
         if not isinstance(array, SizedArray):
@@ -174,6 +187,8 @@ def bincount(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Count integers; the padding is 0 and weighs nothing."""
     array, weights = arguments["x"], arguments.get("weights")
     if weights is not None:
+        _leave_if_empty(array)
+        require_same_shape((array, weights), "The weights and list don't have the same length.", ValueError)
         aligned, frame = align_arguments({"x": array, "weights": weights}, ("x", "weights"))
         array, weights = (frame.wrap(aligned[n]) for n in ("x", "weights"))
         if not isinstance(array, SizedArray):
@@ -186,6 +201,15 @@ def bincount(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         return counts.like(counts.data - is_zero * (array.bound - array.count))
     first = as_traced(_np.where(np.arange(counts.shape[0]) == 0, 1, 0))
     return counts - first * (array.bound - array.count)
+
+
+def _leave_if_empty(array: Any) -> None:
+    """Make NumPy run in place of runs without elements, whose counts are integers despite their weights."""
+    if not isinstance(array, SizedArray):
+        return
+    text = "np.bincount of an array without elements, with weights, has integers"
+    is_empty = value_of(_np.equal(array.count, 0))
+    require_current().leave_if(is_empty, lambda _: UnimplementedError(text))
 
 
 def _without_padding(counts: Any, array: SizedArray) -> Any:

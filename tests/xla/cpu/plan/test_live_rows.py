@@ -797,9 +797,7 @@ def test_random_loops_with_branches_agree_with_loops_that_compute_all_elements(s
 
 def test_a_branch_computes_live_rows_alone():
     texts = [RandomProgram(0, ("unary",)).loop_text(grows=False, branches=b) for b in (False, True)]
-    found = [
-        cyxla.compile(text, live_results=((0, 0, 2), (1, 0, 2))).c_source.count("cyx_live") for text in texts
-    ]
+    found = [cyxla.compile(text, live_results=((0, 0, 2), (1, 0, 2))).c_source.count("cyx_live") for text in texts]
     assert found[1] > found[0]  # the other branch is one kernel more
 
 

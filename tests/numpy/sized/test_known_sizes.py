@@ -37,9 +37,10 @@ np.log2(one, x[:n]) | np.add(one, 2, x[:n]) | np.add(x[m], 1, out=x[:n]) | np.na
 np.nanargmax(X[m], axis=1) | np.nanargmax(X[m] / X[m].max(), axis=-1, keepdims=True) | np.nansum(x[:n], where=b)
 np.sum(x[m], where=b) | np.max(x[m], where=b, initial=0) | np.mean(X[m], 0, where=b[:, None])
 np.nanpercentile(i[m], 3) | np.nanpercentile(x[m], [3, 4]) | np.nanquantile(X[m], [0.5], axis=0)
-np.take(w, x[m] > 0.5) | np.inner(f[m], 2) | np.dot(f[m], 2.5) | np.isclose(x[m], w, w)
-np.trapezoid(X[:n], x[:n], axis=0) | np.trapezoid(w, x[m]) | np.choose([0, 1, 0], [x[m], w])
-np.hstack([X[m], w[:, None]])
+np.take(w, x[m] > 0.5) | np.inner(f[m], 2) | np.dot(f[m], 2.5) | np.isclose(x[m], w, w) | X[m][X[m][:, :3] > 0.3]
+X[m].T[np.ones((n, 3)) > 0.3] | X[:, x[:4] > 0.3][b] | X[:, x[:4] > 0.3][:, b] | X[m][:, b] | x[m][b] | x[:n][b]
+(x[m] > 0.3).conj() | x[m].conj() | (x[m] * 1j).conj() | np.trapezoid(X[:n], x[:n], axis=0) | np.trapezoid(w, x[m])
+np.choose([0, 1, 0], [x[m], w]) | np.hstack([X[m], w[:, None]])
 """
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
 from itertools import zip_longest
 from typing import Any
 
@@ -22,7 +21,7 @@ from cyxla.numpy.sized.slices import slice_along
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, is_within, valid
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
-from cyxla.numpy.tracing.trace import require_current
+from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.records import dataclass
 from cyxla.xla.hlo.builder import functions as xla
@@ -136,7 +135,7 @@ def resolve(array: Any, key: Any) -> Index:
                 array, items[k] = slice_along(array, axis, item), slice(None)
             if isinstance(array, SizedArray) and axis in array.counts:
                 sizes[axis] = array.counts[axis]
-        elif used and (isinstance(item, SizedArray) or (isinstance(array, SizedArray) and _covers(array, axis, used))):
+        elif used and (is_mask(item) or isinstance(item, SizedArray) or _covers(array, axis, used)):
             items[k] = _item_along(array, item, axis)
         axis += used
     data = array.data if isinstance(array, SizedArray) else array
@@ -202,9 +201,9 @@ def _has_known_length(item: slice) -> bool:
     return difference(start, stop) is not None
 
 
-def _covers(array: SizedArray, axis: int, used: int) -> bool:
+def _covers(array: Any, axis: int, used: int) -> bool:
     """Return True if an item of an index takes a run-time dimension."""
-    return any(d in array.counts for d in range(axis, axis + used))
+    return isinstance(array, SizedArray) and any(d in array.counts for d in range(axis, axis + used))
 
 
 def _with_elements(array: TracedArray, items: Sequence[Any]) -> TracedArray:
@@ -231,16 +230,22 @@ def _mask_along(array: Any, mask: Any, shape: Sequence[Any], axis: int) -> Any:
     """Return a mask in the padded form of the dimensions that it covers; runs in which their sizes differ fail."""
     data = array.data if isinstance(array, SizedArray) else array
     bounds = data.shape[axis : axis + len(shape)]
-    if any(not isinstance(n, TracedArray) and n == 0 for n in shape):
-        return np.zeros(bounds, bool)  # an empty mask fits any dimension
     for k, n in enumerate(shape):
         size = array.shape[axis + k]
         if isinstance(n, TracedArray) or isinstance(size, TracedArray):
             if not (isinstance(n, TracedArray) and isinstance(size, TracedArray) and same_size(n, size)):
-                is_empty = [_np.equal(m, 0) for m in shape if isinstance(m, TracedArray)]
-                fits = reduce(_np.logical_or, is_empty, _np.equal(n, size))
+                fits = _np.logical_or(_np.equal(n, size), _np.equal(n, 0))  # no elements fit any dimension
                 fail_unless(fits, n, size, _MASK_MESSAGE.format(axis + k), OutOfRangeError)
-            mask = resized(as_traced(mask), k, bounds[k])
+        elif n not in (size, 0):
+            raise OutOfRangeError(
+                f"boolean index did not match indexed array along axis {axis + k}; size of axis is {size} but size of "
+                f"corresponding boolean axis is {n}",
+                where=user_line(),
+            )
+    if any(not isinstance(n, TracedArray) and n == 0 for n in shape):
+        return np.zeros(bounds, bool)
+    for k, bound in enumerate(bounds):
+        mask = resized(as_traced(mask), k, bound)
     return mask
 
 

@@ -272,7 +272,7 @@ class SizedArray(NDArrayOperatorsMixin):
 
 
 _METHOD_NAMES = (
-    "all any argmax argmin argpartition argsort choose conj cumprod cumsum diagonal dot max mean min nonzero prod "
+    "all any argmax argmin argpartition argsort choose cumprod cumsum diagonal dot max mean min nonzero prod "
     "ravel repeat round searchsorted squeeze std sum swapaxes take trace var put"
 )
 
@@ -290,8 +290,13 @@ def _clip(array: Any, min: Any = None, max: Any = None, out: Any = None, **optio
     return _np.clip(array, min, max, out=out, **options)
 
 
+def _conjugate(array: Any, out: Any = None) -> Any:
+    """Conjugate; a real array is returned itself, unlike by the function."""
+    return array if array.dtype.kind != "c" and out is None else _np.conjugate(array, out=out)
+
+
 _METHODS: dict[str, Callable[..., Any]] = {
-    **{name: _original(name) for name in _METHOD_NAMES.split()}, "conjugate": _original("conjugate"),
+    **{name: _original(name) for name in _METHOD_NAMES.split()}, "conj": _conjugate, "conjugate": _conjugate,
     "compress": _compress, "clip": _clip,
 }  # fmt: skip
 

@@ -5,7 +5,7 @@ import pytest
 
 import cyxla
 from cyxla.errors import FallbackWarning
-from cyxla.numpy.rewriting.parts.sharing import SharedArrayError
+from cyxla.numpy.tracing.arrays.sharing import SharedArrayError
 
 
 def shorter(x):

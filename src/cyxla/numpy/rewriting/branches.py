@@ -34,12 +34,12 @@ from cyxla.numpy.rewriting.parts.python_state import (
     structure_of,
     with_items,
 )
-from cyxla.numpy.rewriting.parts.sharing import may_be_untraced, possible_roots, share, stand_for_untraced
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound, unbound_flag
 from cyxla.numpy.rewriting.python_functions.choices import truth
 from cyxla.numpy.rewriting.syntax.jumps import VALUE
 from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
 from cyxla.numpy.tracing.arrays.number_table import TableRow
+from cyxla.numpy.tracing.arrays.sharing import may_be_untraced, possible_roots, share, stand_for_untraced
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.bodies import Body, inline, record_body
 from cyxla.numpy.tracing.results.conversion import convert

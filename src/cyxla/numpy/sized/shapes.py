@@ -15,6 +15,7 @@ from cyxla.numpy.indexing.equal_values import same_value
 from cyxla.numpy.indexing.ranges import range_of
 from cyxla.numpy.sized.frames import require_equal, resized, wrapped
 from cyxla.numpy.sized.table import sized
+from cyxla.numpy.tracing.arrays.sharing import share
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, product, raise_unsupported
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.trace import require_current, user_line
@@ -141,6 +142,14 @@ def _reshape(array: SizedArray, sizes: list[Any]) -> Any:
     return _from_flat(array, sizes, None) if blocks is None else _by_blocks(array, sizes, blocks)
 
 
+def _shared(result: Any, array: SizedArray) -> Any:
+    """Return a result that is a copy here, and may be a view in NumPy, which depends on sizes: writes are refused."""
+    root = (result.data if isinstance(result, SizedArray) else result).root
+    if root is not array.data.root:
+        share(root, [array.data], "a reshaped array", "sizes known at run time")
+    return result
+
+
 def _text(sizes: Sequence[Any]) -> str:
     return f"({','.join('n' if is_traced(n) else str(n) for n in sizes)})"
 
@@ -186,7 +195,7 @@ def _by_blocks(array: SizedArray, sizes: Sequence[Any], blocks: Sequence[Block])
             if is_traced(n):
                 counts[axis + k] = own[0] if len(own) == len(new) == 1 else as_size(as_traced(n), bounds[k])
         axis += len(new)
-    return wrapped(data, counts)
+    return _shared(wrapped(data, counts), array)
 
 
 def _convert(data: Any, axis: int, own: Sequence[Any], new: Sequence[Any]) -> tuple[Any, list[int]]:
@@ -195,17 +204,24 @@ def _convert(data: Any, axis: int, own: Sequence[Any], new: Sequence[Any]) -> tu
     total = prod(dims[axis:end])
     if len(own) == len(new) == 1:
         bound = dims[axis] if is_traced(new[0]) else index(new[0])
-        return resized(data, axis, bound), [bound]
+        return _cut(data, axis, bound), [bound]
     bounds = [bound_of(n, total) for n in new]
     if _is_prefix(own) and _is_prefix(new):
         rest = prod(n for n in new if not is_traced(n))
         bounds = [total // max(rest, 1) if is_traced(n) else n for n in new]
         flat = data.reshape((*dims[:axis], total, *dims[end:]))
-        return resized(flat, axis, prod(bounds)).reshape((*dims[:axis], *bounds, *dims[end:])), bounds
+        return _cut(flat, axis, prod(bounds)).reshape((*dims[:axis], *bounds, *dims[end:])), bounds
     source = _positions(dims[axis:end], own, bounds, new)
     flat = data.reshape((*dims[:axis], total, *dims[end:]))
     taken = _np.take(flat, source, axis=axis, mode="clip") if total else resized(flat, axis, prod(bounds))
     return taken.reshape((*dims[:axis], *bounds, *dims[end:])), bounds
+
+
+def _cut(data: TracedArray, axis: int, bound: int) -> Any:
+    """Return padded elements with another bound: a view, if it is not greater."""
+    if bound > data.shape[axis]:
+        return resized(data, axis, bound)
+    return data if bound == data.shape[axis] else data[(*[slice(None)] * axis, slice(0, bound))]
 
 
 def bound_of(size: Any, greatest: int) -> int:
@@ -255,7 +271,8 @@ def _from_flat(array: SizedArray, sizes: list[Any], unknown: int | None) -> Any:
     if not any(map(is_traced, sizes)) and prod(sizes) > bound:
         raise ShapeError(f"cannot reshape {array!r} into shape {_text(sizes)}", where=user_line())
     data, bounds = _convert(array.data, 0, array.shape, sizes)
-    return wrapped(data, {d: as_size(as_traced(n), bounds[d]) for d, n in enumerate(sizes) if is_traced(n)})
+    counts = {d: as_size(as_traced(n), bounds[d]) for d, n in enumerate(sizes) if is_traced(n)}
+    return _shared(wrapped(data, counts), array)
 
 
 __all__ = ["bound_of", "ravel", "reshape"]

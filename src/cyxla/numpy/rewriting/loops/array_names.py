@@ -8,15 +8,15 @@ from typing import Any
 from cyxla.numpy.rewriting.loops.plans import Plan, Unsuitable, Variables, is_shared_array
 from cyxla.numpy.rewriting.loops.slots import Slot
 from cyxla.numpy.rewriting.parts.parts import Leaves, Part
-from cyxla.numpy.rewriting.parts.sharing import (
+from cyxla.numpy.rewriting.parts.unbound import Unbound
+from cyxla.numpy.tracing.arrays.known_array import KnownArray
+from cyxla.numpy.tracing.arrays.sharing import (
     has_other_names,
     may_have_been_written,
     possible_roots,
     refuse_use,
     share,
 )
-from cyxla.numpy.rewriting.parts.unbound import Unbound
-from cyxla.numpy.tracing.arrays.known_array import KnownArray
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 
 _ITERATIONS = "the number of iterations"

@@ -15,9 +15,9 @@ from cyxla.numpy.rewriting.loops.plans import Peel, Plan, Repeat, Unsuitable, Va
 from cyxla.numpy.rewriting.loops.stacks import Appends, roots_of
 from cyxla.numpy.rewriting.loops.unrolling import ITERATIONS_OF_A_PASS, Unrolling, count_iterations
 from cyxla.numpy.rewriting.parts.python_state import PythonState
-from cyxla.numpy.rewriting.parts.sharing import SharedArrayError
 from cyxla.numpy.tracing.arrays.known_array import KnownArray
 from cyxla.numpy.tracing.arrays.number_storage import StoredList
+from cyxla.numpy.tracing.arrays.sharing import SharedArrayError
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.numpy.tracing.trace import PlainRunError, current, require_current

@@ -14,9 +14,9 @@ import numpy as np
 from cyxla.errors import TraceError
 from cyxla.numpy.indexing.ranges import declare_range, range_of
 from cyxla.numpy.rewriting.loops.unrolling import MOST_UNROLLED
-from cyxla.numpy.rewriting.parts.sharing import stand_for_untraced
 from cyxla.numpy.tracing.arrays.known_array import KnownArray
 from cyxla.numpy.tracing.arrays.number_table import NumberTable, TableRow
+from cyxla.numpy.tracing.arrays.sharing import stand_for_untraced
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, traced, value_of

@@ -23,8 +23,8 @@ from cyxla.numpy.rewriting.loops.slots import DOUBT, FLAG, Slot, arrays_of, weak
 from cyxla.numpy.rewriting.loops.state_containers import StateContainers
 from cyxla.numpy.rewriting.parts.parts import Leaves, Part, like
 from cyxla.numpy.rewriting.parts.python_state import PythonState
-from cyxla.numpy.rewriting.parts.sharing import may_be_untraced, possible_roots, stand_for_untraced, untraced_write
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound, unbound_flag
+from cyxla.numpy.tracing.arrays.sharing import may_be_untraced, possible_roots, stand_for_untraced, untraced_write
 from cyxla.numpy.tracing.arrays.traced_array import Doubt, TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.trace import require_current, resumed
 from cyxla.numpy.tracing.user_program.doubts import leave, mixes_classes

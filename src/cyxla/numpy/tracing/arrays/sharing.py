@@ -99,7 +99,8 @@ class Sharing:
         """Raise the error for a write to an array or another one that it may be."""
         raise SharedArrayError(
             f"{self._name} is another array or a new one, by {self._cause}, and one of them is written",
-            where=user_line(), hint=f"copy it: {self._name} = {self._name}.copy()",
+            where=user_line(),
+            hint=f"copy it: {self._name} = {self._name}.copy()" if self._name.isidentifier() else "copy it",
         )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ OPERANDS = (
     "t", "S", "x", "2", "3",
 )  # fmt: skip
 CALLS = """
-abs all any append argmax argmin argsort argwhere array array_equal array_equiv array_split asarray atleast_2d
+abs all any append argmax argmin argwhere array array_equal array_equiv array_split asarray atleast_2d
 average bincount broadcast_arrays ceil choose clip column_stack compress concatenate conj convolve copy
 corrcoef correlate count_nonzero cov cross cumprod cumsum delete diag diagonal diff divide divmod dot dstack
 ediff1d einsum equal expand_dims extract fft.fft flatnonzero flip floor fmax full_like gradient greater hstack
@@ -49,7 +49,7 @@ FORMS = (
 )  # fmt: skip
 OPERATORS = ("+", "-", "*", "/", "//", "%", "<", "==", "&", "@", ">=")
 METHODS = (
-    "sum()", "sum(0)", "mean(0)", "max()", "std()", "argsort()", "cumsum()", "clip(0, 1)", "reshape(-1)",
+    "sum()", "sum(0)", "mean(0)", "max()", "std()", 'argsort(kind="stable")', "cumsum()", "clip(0, 1)", "reshape(-1)",
     "reshape(-1, 1)", "reshape(3)", "reshape(1, -1)", "reshape(n)", "reshape(2, -1)", "T", "flatten()",
     "ravel()", "copy()", "astype(int)", "all()", "any(0)", "dot(A)", "take([0])", "repeat(2)", "tolist()",
     "nonzero()", "size", "shape", "conj()", "real", "swapaxes(0, -1)", "squeeze(0)", "item()", "diagonal()",

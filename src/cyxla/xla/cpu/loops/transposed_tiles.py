@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from cyxla.records import dataclass
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.writer import CWriter
-from cyxla.xla.cpu.kernel import cost, prebuilt_calls
+from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, LoopNest
 from cyxla.xla.cpu.loops.index_map import Affine, Atom, Loop, Runtime
 from cyxla.xla.cpu.loops.iteration_boxes import Box
@@ -28,7 +28,6 @@ _TILE = "tile"  # level of the loop over tiles of the other loop
 _CACHED, _STREAMED = (64, 512), (128, 256)  # rows of a tile and bytes in a row, by how results are stored
 _MIN_EXTENT = 12  # shorter loops are not tiled
 _MAX_TILES = 4
-MIN_PREBUILT_TILE = 1024  # elements of a tile from which a call costs next to nothing; the C takes gcc 7 to 15 ms
 
 
 @dataclass
@@ -150,6 +149,4 @@ def _fill(load: Load, number: int, nest: LoopNest, tiles: Tiles, rows: Blocks, c
     size = load.dtype.itemsize
     suffix = size if size in (1, 2, 4, 8, 16) else 1
     start = f"&p{slot}[{nest.block_start(start_form)} + c]"
-    is_large = rows.length * columns.length >= MIN_PREBUILT_TILE
-    function = (prebuilt_calls.pointer(f"tile_{suffix}") if is_large else None) or f"cyx_tile_{suffix}"
-    return f"{function}(t{number}, {columns.length}, {start}, {step}ll, {rows.length}, {columns.length});"
+    return f"cyx_tile_{suffix}(t{number}, {columns.length}, {start}, {step}ll, {rows.length}, {columns.length});"

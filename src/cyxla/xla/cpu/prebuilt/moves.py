@@ -9,15 +9,12 @@ from cyxla.xla.cpu.prebuilt.library import KERNEL
 
 SIZES = (1, 2, 4, 8, 16)  # bytes of an element
 
-TILE_SIZES = (4, 8)  # those with much C in loops.h
-_TILE = ("void", "void *to, int64_t to_step, const void *from, int64_t step, int64_t rows, int64_t columns")
-
-FUNCTIONS = {f"move_{size}": KERNEL for size in SIZES} | {f"tile_{size}": _TILE for size in TILE_SIZES}
+FUNCTIONS = {f"move_{size}": KERNEL for size in SIZES}
 
 
 def text(_: Level) -> str:
     """Return the C of the functions, whose tiles are as wide as the vectors of the level."""
-    return "".join([*map(_function, SIZES), *map(_tile, TILE_SIZES)])
+    return "".join(_function(size) for size in SIZES)
 
 
 def _function(size: int) -> str:
@@ -28,9 +25,3 @@ def _function(size: int) -> str:
     call = f"return {name}_run(CYX_NUMBERS(bufs), bufs, begin, end);"
     kernel = f"{KERNEL[0]} CYX_PREBUILT({name})({KERNEL[1]}) {{ {call} }}\n"
     return instantiate("loops/strided_copy.h", **parameters) + kernel
-
-
-def _tile(size: int) -> str:
-    result, arguments = _TILE
-    call = f"cyx_tile_{size}(to, to_step, from, step, rows, columns);"
-    return f"{result} CYX_PREBUILT(tile_{size})({arguments}) {{ {call} }}\n"

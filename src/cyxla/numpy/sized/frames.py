@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cyxla.errors import ShapeError
+from cyxla.errors import ShapeError, UnimplementedError
 from cyxla.numpy.indexing.equal_values import same_size
 from cyxla.numpy.indexing.ranges import range_of
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size
@@ -156,6 +156,11 @@ def require_equal(first: Any, second: Any, message: str, error: Callable[..., Ex
     if isinstance(first, TracedArray) and isinstance(second, TracedArray) and same_size(first, second):
         return
     fail_unless(_np.equal(first, second), first, second, message, error)
+
+
+def leave_if(condition: Any, text: str) -> None:
+    """Make NumPy run in place of runs in which a condition holds; where it must not, the text is the error."""
+    require_current().leave_if(value_of(as_traced(condition)), lambda _: UnimplementedError(text))
 
 
 def require_same_shape(arrays: Sequence[Any], message: str, error: Callable[..., Exception]) -> None:

@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.errors import UnimplementedError
 from cyxla.numpy.indexing.equal_values import same_size
-from cyxla.numpy.sized.frames import rank_of, require_equal, resized, wrapped
+from cyxla.numpy.sized.frames import leave_if, rank_of, require_equal, resized, wrapped
 from cyxla.numpy.sized.reductions import fail_if_empty, keep
 from cyxla.numpy.sized.slices import slice_along
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, is_sized, raise_unsupported
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, value_of
-from cyxla.numpy.tracing.trace import require_current
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced
 from cyxla.records import dataclass
 
 Label = str | int
@@ -75,8 +73,7 @@ def _leave_if_broadcast(size: TracedArray, other: Any) -> None:
         return
     is_one: Any = _np.logical_or(_np.equal(size, 1), _np.equal(other, 1))
     text = "a product in which a dimension is broadcast whose size is known at run time"
-    stretches = value_of(_np.logical_and(is_one, _np.not_equal(size, other)))
-    require_current().leave_if(stretches, lambda _: UnimplementedError(text))
+    leave_if(_np.logical_and(is_one, _np.not_equal(size, other)), text)
 
 
 def _without_out(arguments: dict[str, Any]) -> None:

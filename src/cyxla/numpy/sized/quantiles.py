@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.errors import OutOfRangeError, UnimplementedError
+from cyxla.errors import OutOfRangeError
 from cyxla.numpy.functions import quantiles as _quantiles
 from cyxla.numpy.functions.quantiles import METHODS, Number, SortedLines
 from cyxla.numpy.functions.statistics import mean
+from cyxla.numpy.sized.frames import leave_if
 from cyxla.numpy.sized.reductions import axes_of, keep
 from cyxla.numpy.sized.sorting import last
 from cyxla.numpy.sized.table import call, sized
@@ -98,12 +99,6 @@ def _fail_if_empty(count: Number) -> None:
         "index -1 is out of bounds for axis 0 with size 0", where=where))  # fmt: skip
 
 
-def _leave_if_empty(array: SizedArray, text: str) -> None:
-    """Make NumPy run in place of runs in which an array has no elements."""
-    is_empty = value_of(_np.equal(array.size, 0))
-    require_current().leave_if(is_empty, lambda _: UnimplementedError(text))
-
-
 @sized(np.nanmedian, np.nanquantile, np.nanpercentile)
 def ignoring_nan(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Compute medians or quantiles of the elements that are not nan; padding is nan."""
@@ -111,7 +106,7 @@ def ignoring_nan(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     leading = np.ndim(arguments.get("q", 0))
     is_number = array.counts.keys() & set(axes) and array.dtype.kind not in "fV"
     if leading or is_number:  # NumPy drops the dimensions of q for an array without elements
-        _leave_if_empty(array, f"np.{func.__name__} of an array without elements is nan")
+        leave_if(_np.equal(array.size, 0), f"np.{func.__name__} of an array without elements is nan")
     if is_number:
         return getattr(np, func.__name__.removeprefix("nan"))(**arguments)
     data = filled(array, np.nan, axes) if array.dtype.kind in "fV" else array.data

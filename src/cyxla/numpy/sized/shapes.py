@@ -219,9 +219,7 @@ def _convert(data: Any, axis: int, own: Sequence[Any], new: Sequence[Any]) -> tu
 
 def _cut(data: TracedArray, axis: int, bound: int) -> Any:
     """Return padded elements with another bound: a view, if it is not greater."""
-    if bound > data.shape[axis]:
-        return resized(data, axis, bound)
-    return data if bound == data.shape[axis] else data[(*[slice(None)] * axis, slice(0, bound))]
+    return resized(data, axis, bound) if bound >= data.shape[axis] else data[(*[slice(None)] * axis, slice(0, bound))]
 
 
 def bound_of(size: Any, greatest: int) -> int:

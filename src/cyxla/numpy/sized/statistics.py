@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.errors import UnimplementedError
 from cyxla.numpy.sized.elementwise import align_arguments
-from cyxla.numpy.sized.frames import rank_of, require_same_shape, resized
+from cyxla.numpy.sized.frames import leave_if, rank_of, require_same_shape, resized
 from cyxla.numpy.sized.reductions import fail_if_empty
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, is_sized, raise_unsupported, valid
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN
 
 _np: Any = np  # its functions dispatch to this package
@@ -113,7 +111,7 @@ def cov(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         few: Any = _np.less(variables.shape[0], 2)
         if isinstance(parts[0].shape[0], TracedArray):
             few = _np.logical_or(few, _np.equal(parts[0].shape[0], 0))
-        require_current().leave_if(value_of(few), lambda _: UnimplementedError(text))
+        leave_if(few, text)
     dtype = np.result_type(variables.dtype, np.float64)
     variables = variables.astype(dtype)
     centered = variables - _np.mean(variables, axis=1, keepdims=True)
@@ -187,7 +185,8 @@ def bincount(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Count integers; the padding is 0 and weighs nothing."""
     array, weights = arguments["x"], arguments.get("weights")
     if weights is not None:
-        _leave_if_empty(array)
+        if isinstance(array, SizedArray):  # despite the weights
+            leave_if(_np.equal(array.count, 0), "np.bincount of an array without elements, with weights, has integers")
         require_same_shape((array, weights), "The weights and list don't have the same length.", ValueError)
         aligned, frame = align_arguments({"x": array, "weights": weights}, ("x", "weights"))
         array, weights = (frame.wrap(aligned[n]) for n in ("x", "weights"))
@@ -201,15 +200,6 @@ def bincount(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         return counts.like(counts.data - is_zero * (array.bound - array.count))
     first = as_traced(_np.where(np.arange(counts.shape[0]) == 0, 1, 0))
     return counts - first * (array.bound - array.count)
-
-
-def _leave_if_empty(array: Any) -> None:
-    """Make NumPy run in place of runs without elements, whose counts are integers despite their weights."""
-    if not isinstance(array, SizedArray):
-        return
-    text = "np.bincount of an array without elements, with weights, has integers"
-    is_empty = value_of(_np.equal(array.count, 0))
-    require_current().leave_if(is_empty, lambda _: UnimplementedError(text))
 
 
 def _without_padding(counts: Any, array: SizedArray) -> Any:

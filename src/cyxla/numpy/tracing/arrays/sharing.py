@@ -1,4 +1,4 @@
-"""Arrays of which a trace does not know which arrays of the program they are, as branches and loops decide that.
+"""Arrays of which a trace does not know which arrays of the program they are: branches, loops and sizes decide that.
 
 A write to such an array may be one to another array, whose value in the trace is then wrong, and the other way round:
 later uses of it are refused.
@@ -100,8 +100,12 @@ class Sharing:
         raise SharedArrayError(
             f"{self._name} is another array or a new one, by {self._cause}, and one of them is written",
             where=user_line(),
-            hint=f"copy it: {self._name} = {self._name}.copy()" if self._name.isidentifier() else "copy it",
+            hint=_hint(self._name),
         )  # fmt: skip
+
+
+def _hint(name: str) -> str:
+    return f"copy it: {name} = {name}.copy()" if name.isidentifier() else "copy it"
 
 
 def _state_of(array: TracedArray) -> tuple[XlaOp | None, bool]:
@@ -148,8 +152,7 @@ def share(array: TracedArray, others: Sequence[TracedArray], name: str, cause: s
     roots = [r for r in _distinct([r for a in others for r in possible_roots(a)]) if r is not array]
     if len(roots) > MOST_ROOTS:
         raise TraceError(
-            f"{name} is one of more than {MOST_ROOTS} arrays, by {cause}", where=user_line(),
-            hint=f"copy it: {name} = {name}.copy()",
+            f"{name} is one of more than {MOST_ROOTS} arrays, by {cause}", where=user_line(), hint=_hint(name),
         )  # fmt: skip
     if roots:
         sharing_of(array).add(array, roots, name, cause)

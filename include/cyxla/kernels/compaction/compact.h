@@ -67,18 +67,19 @@ static int64_t COMPACT(count)(const uint8_t *mask, int64_t size) {
   return count;
 }
 
-/* Copy bytes. With the lines of the result requested ahead, vectors take 0.9 times as long as memcpy for rows in L3. */
+/* Copy bytes. Vectors take as long as memcpy at best, and less than half as long where neither side is in a cache. They
+ * are variables, since gcc keeps an array of them on the stack. */
 static inline void COMPACT(move)(const char *from, int64_t bytes, char *to) {
 #if defined(COMPACT_BYTES)
-  typedef char vector __attribute__((vector_size(COMPACT_BYTES)));
-  const int64_t step = 2 * COMPACT_BYTES, ahead = 256;
+  typedef char vector __attribute__((vector_size(COMPACT_BYTES), aligned(1), may_alias));
+  const int64_t step = 4 * COMPACT_BYTES;
   if (bytes >= step) {
     for (int64_t k = 0; k < bytes; k += step) {
-      vector v[2];
       if (k + step > bytes) k = bytes - step; /* the last vectors begin among those before them */
-      __builtin_prefetch(to + k + ahead, 1);
-      __builtin_memcpy(v, from + k, sizeof v);
-      __builtin_memcpy(to + k, v, sizeof v);
+      const vector *const v = (const vector *)(from + k);
+      vector *const w = (vector *)(to + k);
+      const vector v0 = v[0], v1 = v[1], v2 = v[2], v3 = v[3];
+      w[0] = v0, w[1] = v1, w[2] = v2, w[3] = v3;
     }
     return;
   }

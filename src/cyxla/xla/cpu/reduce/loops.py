@@ -28,8 +28,8 @@ from cyxla.xla.cpu.loops.loop_kernel import (
 )
 from cyxla.xla.cpu.loops.nodes import Apply, Constant, External, Load, flops
 from cyxla.xla.cpu.reduce.accumulators import Accumulator
+from cyxla.xla.cpu.reduce.lane_loops import MAX_UNROLLED, LaneLoop, effort, may_read_on
 from cyxla.xla.cpu.reduce.problem import PART, Lowered
-from cyxla.xla.cpu.reduce.rows.passes import MAX_UNROLLED, effort, may_read_on, write_lanes
 
 MIN_LANES_EXTENT = 128  # shorter rows of an arg-reduction use no lanes: merging these takes longer
 MAX_SCALAR_ELEMENTS = 2048  # at most, of a size known at run time: vectors save a microsecond, and take gcc 6 ms
@@ -273,7 +273,7 @@ def _row_block(lowered: Lowered, nest: LoopNest, writer: CWriter, value: str, tr
     if acc.lanes and not nest.slow_lanes and effort(nest, [element]) <= MAX_UNROLLED:
         updates = [f"acc[j] = {new};" for new in acc.update(["acc[j]"], value)]
         reads_on = lowered.reduced[-1][1] % acc.lanes == 0 and may_read_on([element])
-        write_lanes(writer, nest, lines, trip, acc.lanes, end=end, updates=updates, reads_on=reads_on)
+        LaneLoop(nest, acc.lanes, lines, updates, reads_on=reads_on).write(writer, trip, end)
         return
     if not acc.lanes and not nest.slow_lanes:
         names = [f"acc{i}" for i in range(len(acc.variables))]
@@ -526,11 +526,12 @@ def by_lanes(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, 
             *nest.writers[-1].written,
             *_combine_lane(lowered, nest, "j", [nest.text(e) for e in lowered.elements]),
         ]
+        loop = LaneLoop(nest, _LANES, lines)
         with writer.block(f"if (block < {blocks.full})" if blocks.tail else ""):
-            write_lanes(writer, nest, lines, blocks.length, _LANES)
+            loop.write(writer, blocks.length)
         if blocks.tail:
             with writer.block("else"):
-                write_lanes(writer, nest, lines, blocks.tail, _LANES)
+                loop.write(writer, blocks.tail)
         close_loops(writer, len(counters))
         with writer.block(f"for (int w = {_LANES // 2}; w; w /= 2) for (int j = 0; j < w; ++j)"):
             writer.line("const int later = acc1[j] > acc1[j + w];")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection
 from dataclasses import field
 
 from cyxla.records import dataclass
@@ -11,21 +11,18 @@ from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.independence import independence
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, BLOCK_START, INNER_COUNTER, Level, LoopNest, reachable
-from cyxla.xla.cpu.loops.index_map import Atom, Runtime, atoms_of
+from cyxla.xla.cpu.loops.index_map import Atom
 from cyxla.xla.cpu.loops.iteration_boxes import Store
 from cyxla.xla.cpu.loops.loop_ir import Body
 from cyxla.xla.cpu.loops.loop_kernel import MAX_UNBLOCKED_TRIP, Blocks, KernelFrame, close_loops, open_loops
-from cyxla.xla.cpu.loops.nodes import Apply, Call, Load, Map, Node, flops
+from cyxla.xla.cpu.loops.nodes import Apply, Load, Node
 from cyxla.xla.cpu.reduce.accumulators import Accumulator
+from cyxla.xla.cpu.reduce.lane_loops import MAX_UNROLLED, LaneLoop, effort, may_read_on
 from cyxla.xla.cpu.reduce.rows.pipelined_rows import CURRENT, PREVIOUS, ROW_COUNTER, RowPipeline
 from cyxla.xla.cpu.reduce.rows.prefetch import RUN_LENGTH, Prefetch, Runs, busiest
 from cyxla.xla.hlo import Instruction
 
 F32, F64 = ElementType.F32, ElementType.F64
-MAX_UNROLLED = 12  # simple operations of a loop body that is unrolled over all lanes
-_MAX_UNROLL = (
-    16  # vectors that hold all lanes, at most; an unroll factor equal to the lanes would prevent vectorisation
-)
 MIN_SPREAD_LENGTH = 256  # shorter rows have one lane for a maximum or minimum
 _LANE_BYTES = 128  # lanes of a maximum or minimum: two vectors, since an update depends on the one before
 _PASS = "pass"  # level in which the results of earlier passes are available
@@ -420,8 +417,8 @@ class _Loop:
             names = [f"{name}[j]" for name in self.names[n]]
             updates += _updates(total.acc, names, nest.text(total.element))
         end, before = self.owner.end(trip), self._prefetch_lines("q", lanes)
-        reads_on = self._may_read_on(lanes)
-        write_lanes(writer, nest, lines, trip, lanes, before, self._pipelined_run, end, updates, reads_on=reads_on)
+        loop = LaneLoop(nest, lanes, lines, updates, before, self._pipelined_run, self._may_read_on(lanes))
+        loop.write(writer, trip, end)
         writer.lines(after.written)
 
     def _may_read_on(self, lanes: int) -> bool:
@@ -576,92 +573,6 @@ class _RunPlan:
 
     runs: Runs | None
     streams: bool = False
-
-
-def effort(nest: LoopNest, roots: list[Node]) -> int:
-    """Return the number of simple operations in the innermost loop of an emitted nest."""
-    nodes = [n for n in reachable(roots)[0] if nest.depth_of(n) == nest.depth]
-    return sum(flops(n) for n in nodes if isinstance(n, Apply | Map | Call))
-
-
-def write_lanes(
-    writer: CWriter,
-    nest: LoopNest,
-    lines: list[str],
-    trip: int,
-    lanes: int,
-    before_round: Sequence[str] = (),
-    after_round: Callable[[str, int], list[str]] = lambda first, count: [],
-    end: str = "",
-    updates: Sequence[str] = (),
-    *,
-    reads_on: bool = False,
-) -> None:
-    """Emit a loop of `trip` iterations of ``k``, unrolled over lanes: lane ``j`` runs iterations j, j + lanes ..
-
-    Assignments to lanes, `updates`, follow `lines`. If `end` is the C of a lower number than `trip`, as many iterations
-    run; nothing comes before or after a round then. With `reads_on`, lines run for all lanes of the last round.
-    """
-    if end not in ("", str(trip)):
-        _write_live_lanes(writer, nest, (lines, updates), lanes, end, reads_on=reads_on)
-        return
-    lines = [*lines, *updates]
-    dtypes = nest.body.dtypes
-    full = trip - trip % lanes
-    if full:
-        with writer.block(f"for (int q = 0; q < {full}; q += {lanes})"):
-            writer.lines([*before_round])
-            writer.lines([f"#pragma GCC unroll {_MAX_UNROLL}", *independence(lanes, dtypes)])
-            with writer.block(f"for (int j = 0; j < {lanes}; ++j)"):
-                writer.line("const int k = q + j;")
-                writer.lines(lines)
-            writer.lines(after_round("q", lanes))
-    if trip > full:
-        writer.lines(independence(trip - full, dtypes))
-        with writer.block(f"for (int j = 0; j < {trip - full}; ++j)"):
-            writer.line(f"const int k = {full} + j;")
-            writer.lines(lines)
-        writer.lines(after_round(str(full), trip - full))
-
-
-def _write_live_lanes(
-    writer: CWriter, nest: LoopNest, work: tuple[list[str], Sequence[str]], lanes: int, end: str, *, reads_on: bool
-) -> None:
-    """Emit a loop of a trip count known at run time, unrolled over lanes.
-
-    The lanes of the last round beyond the end keep their values, if reads beyond it are allowed: a loop of a known trip
-    count is vectorised as a whole, while one of the elements that are left would mostly run one by one.
-    """
-    unroll = [f"#pragma GCC unroll {_MAX_UNROLL}", *independence(lanes, nest.body.dtypes)]
-    lines, updates = ["const int k = q + j;", *work[0]], work[1]
-    writer.line("int q = 0;")
-    with writer.block(f"for (; q + {lanes} <= {end}; q += {lanes})"):
-        writer.lines(unroll)
-        with writer.block(f"for (int j = 0; j < {lanes}; ++j)"):
-            writer.lines([*lines, *updates])
-    if not reads_on:
-        writer.lines(independence(f"{end} - q", nest.body.dtypes))
-        with writer.block(f"for (int j = 0; j < {end} - q; ++j)"):
-            writer.lines([*lines, *updates])
-        return
-    with writer.block(f"if (q < {end})"):
-        writer.lines([f"const int more = {end} - q;", *unroll])
-        with writer.block(f"for (int j = 0; j < {lanes}; ++j)"):
-            writer.lines([*lines, *map(_where_left, updates)])
-
-
-def _where_left(update: str) -> str:
-    """Return an assignment to a lane, ``lane = value;``, that keeps the lanes beyond the end."""
-    lane, value = update.removesuffix(";").split(" = ", 1)
-    return f"{lane} = j < more ? {value} : {lane};"
-
-
-def may_read_on(roots: Sequence[Node]) -> bool:
-    """Return whether values can be computed for indices beyond a size known at run time, up to its bound.
-
-    They can unless they are read at indices that are values themselves, which are in range for the others alone.
-    """
-    return not any(isinstance(a, Runtime) for a in atoms_of(reachable(roots)[1]))
 
 
 def _updates(acc: Accumulator, names: list[str], value: str) -> list[str]:

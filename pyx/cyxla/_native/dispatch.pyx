@@ -129,7 +129,7 @@ cdef struct OpenDim:
     # A dimension of an input whose size a signature leaves open.
     Py_ssize_t slot
     int dim
-    npy_intp bound  # greatest size
+    npy_intp least, bound  # smallest and greatest size
     bint same  # True if the size must be that of the open dimension before
 
 

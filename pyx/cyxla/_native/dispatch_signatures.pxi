@@ -22,8 +22,8 @@ cdef class CallSignature:
         Values from outside that the program depends on: ``(source, of, owner, key, node, same_as, other_than)`` as in
         `Guard`, where `node` is a number among `nodes`, behind those of the arguments.
     open_dims : list of tuple, optional
-        Dimensions of inputs of any size up to a bound: ``(slot, dim, bound, same)`` as in `OpenDim`. Nodes have -1 in
-        place of their sizes.
+        Dimensions of inputs of any size within bounds: ``(slot, dim, least, bound, same)`` as in `OpenDim`. Nodes have
+        -1 in place of their sizes.
     """
 
     cdef SignatureNode *nodes
@@ -102,9 +102,9 @@ cdef class CallSignature:
         self.open_dims = <OpenDim *> PyMem_Calloc(len(open_dims) + 1, sizeof(OpenDim))
         if self.open_dims == NULL:
             raise MemoryError
-        for k, (slot, dim, bound, same) in enumerate(open_dims):
+        for k, (slot, dim, least, bound, same) in enumerate(open_dims):
             self.open_dims[k].slot, self.open_dims[k].dim = slot, dim
-            self.open_dims[k].bound, self.open_dims[k].same = bound, same
+            self.open_dims[k].least, self.open_dims[k].bound, self.open_dims[k].same = least, bound, same
         return 0
 
     cdef bint matches(
@@ -154,7 +154,7 @@ cdef class CallSignature:
             at = &self.open_dims[k]
             before = size
             size = PyArray_DIMS(<PyArrayObject *> inputs[at.slot])[at.dim]
-            if size > at.bound or (at.same and size != before):
+            if size < at.least or size > at.bound or (at.same and size != before):
                 return False
         return True
 

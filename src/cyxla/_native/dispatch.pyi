@@ -112,7 +112,7 @@ class CallSignature:
         nodes: list[Any],
         inputs: int,
         guards: list[Any] | None = None,
-        open_dims: list[tuple[int, int, int, bool]] | None = None,
+        open_dims: list[tuple[int, int, int, int, bool]] | None = None,
     ) -> None: ...
     def fetch(self, args: tuple[Any, ...]) -> list[Any] | None: ...
 

@@ -340,6 +340,59 @@ def test_bounds_of_large_arrays_are_tight(function, width):
     assert compiled.cache_info().misses == 3
 
 
+def factors(a):
+    """Return the factors of a matrix without pivots, in its place."""
+    for k in range(len(a)):
+        a[k + 1 :, k] /= a[k, k]
+        a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k], a[k, k + 1 :])
+    return a
+
+
+def halves(a):
+    """Return rows halved time and again."""
+    for k in range(len(a)):
+        a[k:] *= 0.5
+    return a
+
+
+@pytest.mark.parametrize("function", [factors, halves])
+@pytest.mark.parametrize("sizes, bounds", [
+    ((5, 9, 7, 3, 12, 1, 0), [16]),
+    ((5, 9, 33, 7, 64, 2), [128]),
+    ((150, 200, 140, 256, 129), [256]),
+    ((300, 400, 260, 7, 500, 8), [512, 16]),  # a program whose loops take the time of its bound serves large sizes
+    ((5, 9, 7, 300, 260, 150), [16, 512, 256]),
+], ids=str)  # fmt: skip
+def test_bounds_of_programs_with_loops_are_tight(function, sizes, bounds):
+    compiled = cyxla.jit(function)
+    for n in sizes:
+        a = np.random.default_rng(n).standard_normal((n, n)) + 9 * n * np.eye(n)
+        expected, given = function(a.copy()), a.copy()
+        assert compiled(given) is given
+        np.testing.assert_allclose(given, expected, rtol=1e-9)
+    assert [e.executable.inputs[0].dims for e in compiled._any_size.entries] == [(n, n) for n in bounds]
+
+
+def test_loops_of_few_elements_have_generous_bounds():
+    def total(x):
+        for k in range(len(x)):
+            x[k] += x[k - 1]
+        return x
+
+    compiled = cyxla.jit(total)
+    for n in (5, 9, 7, 3000, 40):
+        check(compiled(np.ones(n)), total(np.ones(n)))
+    assert [e.executable.inputs[0].dims for e in compiled._any_size.entries] == [(4096,)]
+
+
+def test_sizes_that_recur_in_slow_loops_get_programs_of_their_own(monkeypatch):
+    monkeypatch.setattr(any_size.RecurringSizes, "recurs", lambda self, *_: self._compilations == 1)
+    compiled = cyxla.jit(halves)
+    for n in (150, 200, 140, 140):
+        np.testing.assert_array_equal(compiled(np.ones((n, n))), halves(np.ones((n, n))))
+    assert compiled.cache_info().misses == 4
+
+
 def test_explain_and_wait():
     compiled = cyxla.jit(dense)
     for n in (5, 9, 7):
@@ -521,7 +574,7 @@ def test_only_some_sizes_get_programs_of_their_own(impatient):
 
 
 def test_sizes_recur_if_their_calls_take_long():
-    recurring = any_size.RecurringSizes(1)
+    recurring = any_size.RecurringSizes(1, any_size.COMPILATIONS, any_size.LEAST_SECONDS)
     for _ in range(3):
         assert not recurring.recurs((5,), compilation=0.2)
         recurring.add((5,), 0.7)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from math import inf, prod
 from time import perf_counter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from cyxla._native.dispatch import CallSignature, CaughtError, Compiled, Node
 from cyxla.errors import UnimplementedError
 from cyxla.forking import new_lock
 from cyxla.numpy.calls.entries import Entry
-from cyxla.numpy.calls.lowering import OpenSizes
+from cyxla.numpy.calls.lowering import LargeLoopError, OpenSizes
 from cyxla.numpy.calls.signatures import Call
 from cyxla.numpy.calls.size_history import OpenDims, Shapes, SizeHistory, group_key, shapes_of
 from cyxla.records import dataclass
@@ -26,17 +27,45 @@ MODES: Final = ("auto", "any", "exact")
 SIZES_BEFORE: Final = {"auto": 2, "any": 1}  # sizes of a dimension that are compiled exactly, before any size is
 MOST_BYTES: Final = 1 << 27  # of a padded array; larger ones are better compiled for each size than padded
 MOST_PRODUCT_BYTES: Final = 1 << 23  # of an array that is padded along several dimensions, unless bounds are tight
+MOST_LOOP_BYTES: Final = 1 << 17  # of an array that a loop changes, likewise: iterations may go over all of it
 LEAST_BOUNDS: Final = (4096, 1024, 256)  # elements of a dimension: those beyond the size take only address space
 LEAST_BOUNDS_OF_LISTS: Final = LEAST_BOUNDS[1:]  # of the first program: 4096 x 4096 elements would often be too many
 COMPILATIONS: Final = 10  # times as long as a compilation take the calls of a size that gets a program of its own
 LEAST_SECONDS: Final = 1.0  # that they take at least
 MOST_RECURRING: Final = 4  # sizes with programs of their own
+MOST_RECURRING_LOOPS: Final = 16  # of a program whose loops are slow, as soon as a size has taken as long as compiling
 MOST_SIZES: Final = 4096  # sizes whose time is added up
 MOST_BUFFERS: Final = 2  # sets of padded arguments that a program keeps
 ROOM: Final = 4  # times a size, rounded up to a power of two, is the bound
 
 Compile: TypeAlias = Callable[[Call, OpenSizes], "Entry | None"]
 _LOG = logging.getLogger(__name__)
+
+
+class Bounds(NamedTuple):
+    """Bounds of a program for any size, and what it may take.
+
+    Attributes
+    ----------
+    most : tuple of int
+        Bound of each group of equal dimensions.
+    padded_bytes : int
+        Greatest size of an array that is padded along several dimensions.
+    loop_bytes : int or None
+        Greatest size of an array that a loop changes, if there is one.
+    """
+
+    most: tuple[int, ...]
+    padded_bytes: int
+    loop_bytes: int | None = None
+
+    def have_room_for(self, large: LargeLoopError) -> bool:
+        """Return True if an array that was too large with other bounds most likely is not with these."""
+        return self.loop_bytes is None or large.nbytes(self.most) <= self.loop_bytes
+
+    def least(self, large: LargeLoopError | None) -> tuple[int, ...]:
+        """Return the smallest sizes that are served: large ones if the time of a loop follows the bounds."""
+        return tuple([0 if large is None or self.loop_bytes is not None else n // 2 for n in self.most])
 
 
 class RecurringSizes:
@@ -48,10 +77,14 @@ class RecurringSizes:
     ----------
     most : int
         Number of sizes that may get such programs.
+    compilations : int
+        Compilations that take as long as the calls of such a size.
+    least : float
+        Seconds that these calls take at least.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, most: int = 0, compilations: int = 0, least: float = 0.0) -> None:
+        self._most, self._compilations, self._least = most, compilations, least
         self._seconds: dict[tuple[int, ...], float] = {}
 
     def add(self, sizes: tuple[int, ...], seconds: float) -> None:
@@ -62,7 +95,7 @@ class RecurringSizes:
 
     def recurs(self, sizes: tuple[int, ...], compilation: float) -> bool:
         """Return True, once, if a compilation of so many seconds is worth it for a size."""
-        if self._seconds.get(sizes, 0.0) <= max(LEAST_SECONDS, COMPILATIONS * compilation) or self._most == 0:
+        if self._seconds.get(sizes, 0.0) <= max(self._least, self._compilations * compilation) or self._most == 0:
             return False
         self._seconds[sizes] = -inf
         self._most -= 1
@@ -81,6 +114,8 @@ class AnySizeProgram:
         Shapes of the arguments, with -1 for these dimensions.
     bounds : tuple of int
         Bound of each group of equal dimensions.
+    least : tuple of int
+        Smallest size of each group.
     entry : Entry
         Compiled program; it takes the padded arguments, then the size of each group.
     free_buffers : list of dict
@@ -92,16 +127,23 @@ class AnySizeProgram:
     dims: OpenDims
     static: Shapes
     bounds: tuple[int, ...]
+    least: tuple[int, ...] = ()
     entry: Entry | None = None
     free_buffers: list[dict[int, npt.NDArray[Any]]] = field(default_factory=list)
-    recurring: RecurringSizes = field(default_factory=lambda: RecurringSizes(0))
+    recurring: RecurringSizes = field(default_factory=RecurringSizes)
 
     def sizes(self, shapes: Shapes) -> tuple[int, ...] | None:
         """Return the size of each group in a call, or None if the program does not serve the call."""
         sizes = self.dims.sizes(shapes)
         if sizes is None or self.dims.without(shapes) != self.static:
             return None
-        return sizes if all(n <= bound for n, bound in zip(sizes, self.bounds, strict=True)) else None
+        ranges = zip(self.least, sizes, self.bounds, strict=True)
+        return sizes if all(least <= n <= bound for least, n, bound in ranges) else None
+
+    def replaces(self, other: AnySizeProgram) -> bool:
+        """Return True if a program serves all sizes that an earlier one serves."""
+        covers = not any(self.least) and all(map(operator.ge, self.bounds, other.bounds))
+        return (self.dims, self.static) == (other.dims, other.static) and covers
 
     def serves(self, call: Call) -> bool:
         """Return True if the values from outside are those that the program was traced with."""
@@ -200,8 +242,8 @@ class AnySizeEntry(Compiled):
         """Return the signature of calls with these nodes, whatever their sizes."""
         program = self.any_size
         open_dims = [
-            (k, d, bound, at > 0)
-            for group, bound in zip(program.dims.groups, program.bounds, strict=True)
+            (k, d, least, bound, at > 0)
+            for group, least, bound in zip(program.dims.groups, program.least, program.bounds, strict=True)
             for at, (k, d) in enumerate(group)
         ]
         nodes = [program.open_node(node) for node in nodes]
@@ -273,12 +315,20 @@ class AnySizePrograms:
             new_program = self._new_program(call, key, dims, shapes, possible_bounds(sizes, least), compile_)
             if new_program is None:
                 return None
-            replaced = [p for p in programs if (p.dims, p.static) == (dims, new_program.static) and p.serves(call)]
+            replaced = [p for p in programs if new_program.replaces(p) and p.serves(call)]
             programs[:] = [p for p in programs if p not in replaced]
             programs.append(new_program)
             for program in replaced:
                 forget(program.compiled)
             return new_program.compiled
+
+    def _recurring(self, least: Sequence[int]) -> RecurringSizes:
+        """Return the sizes of the calls of a program, which is slow if it serves large ones alone."""
+        if self.mode != "auto":
+            return RecurringSizes()
+        if any(least):
+            return RecurringSizes(MOST_RECURRING_LOOPS, 1)
+        return RecurringSizes(MOST_RECURRING, COMPILATIONS, LEAST_SECONDS)
 
     def _new_program(
         self,
@@ -286,21 +336,27 @@ class AnySizePrograms:
         key: Any,
         dims: OpenDims,
         shapes: Shapes,
-        candidates: Sequence[tuple[int, ...]],
+        candidates: Sequence[Bounds],
         compile_: Compile,
     ) -> AnySizeProgram | None:
         static = dims.without(shapes)
-        *generous, tight, tightest = candidates
+        large: LargeLoopError | None = None
         try:
-            limits = [MOST_PRODUCT_BYTES] * len(generous) + [MOST_BYTES] * 2
-            for bounds, limit in zip((*generous, tight, tightest), limits, strict=True):
-                recurring = RecurringSizes(MOST_RECURRING if self.mode == "auto" else 0)
-                program = AnySizeProgram(dims, static, bounds, recurring=recurring)
-                if all(n <= MOST_BYTES for n in program.padded_bytes(call.leaves)):
-                    entry = compile_(call, OpenSizes(dims.groups, bounds, limit))
-                    if entry is not None:
-                        return replace(program, entry=entry)
-            raise UnimplementedError(f"arrays padded to {min(tightest)} elements take more than {MOST_BYTES} bytes")
+            for bounds in candidates:
+                if large is not None and not bounds.have_room_for(large):
+                    continue
+                least = bounds.least(large)
+                program = AnySizeProgram(dims, static, bounds.most, least, recurring=self._recurring(least))
+                if any(n > MOST_BYTES for n in program.padded_bytes(call.leaves)):
+                    continue
+                try:
+                    entry = compile_(call, OpenSizes(dims.groups, bounds.most, bounds.padded_bytes, bounds.loop_bytes))
+                except LargeLoopError as error:
+                    large, entry = error, None
+                if entry is not None:
+                    return replace(program, entry=entry)
+            size = min(candidates[-1].most)
+            raise UnimplementedError(f"arrays padded to {size} elements take more than {MOST_BYTES} bytes")
         except Exception as error:  # Python code that depends on a size may raise anything
             if self.mode == "any":
                 raise
@@ -309,11 +365,12 @@ class AnySizePrograms:
             return None
 
 
-def possible_bounds(sizes: tuple[int, ...], least: Sequence[int] = LEAST_BOUNDS) -> list[tuple[int, ...]]:
+def possible_bounds(sizes: tuple[int, ...], least: Sequence[int] = LEAST_BOUNDS) -> list[Bounds]:
     """Return generous bounds for dimensions that had these sizes, then less generous ones, and two tight ones."""
-    bounds = [tuple([max(k, ROOM * _power_of_two(n)) for n in sizes]) for k in least]
-    tight = [tuple([k * _power_of_two(n) for n in sizes]) for k in (2, 1)]
-    return [*dict.fromkeys(bounds), *tight]
+    generous = [tuple([max(k, ROOM * _power_of_two(n)) for n in sizes]) for k in least]
+    twice, once = (tuple([k * _power_of_two(n) for n in sizes]) for k in (2, 1))
+    bounds = [Bounds(most, MOST_PRODUCT_BYTES, MOST_LOOP_BYTES) for most in dict.fromkeys(generous)]
+    return [*bounds, Bounds(twice, MOST_BYTES, MOST_LOOP_BYTES), Bounds(once, MOST_BYTES)]
 
 
 def _power_of_two(size: int) -> int:

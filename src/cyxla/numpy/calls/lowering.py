@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import compress
-from math import inf
+from math import inf, prod
 from time import perf_counter, thread_time
 from typing import Any, NamedTuple
 
@@ -56,7 +56,7 @@ from cyxla.numpy.tracing.user_program.needed_values import NeededValue
 from cyxla.numpy.tracing.user_program.random_state import drawing_in_runs_alone
 from cyxla.records import dataclass
 from cyxla.types import ElementType, Shape, from_numpy
-from cyxla.xla.hlo import HloModule
+from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
@@ -126,11 +126,43 @@ class OpenSizes(NamedTuple):
         Greatest size of each group.
     most_padded_bytes : int, optional
         Greatest size of a padded array with several of these dimensions.
+    most_loop_bytes : int, optional
+        Greatest size of an array that a loop changes: each iteration may go over all of it.
     """
 
     groups: tuple[tuple[tuple[int, int], ...], ...]
     bounds: tuple[int, ...]
     most_padded_bytes: int | None = None
+    most_loop_bytes: int | None = None
+
+    def check_loops(self, lowered: Lowered) -> None:
+        """Raise `LargeLoopError` if the loops of a program change an array that is too large."""
+        if self.most_loop_bytes is None:
+            return
+        shape = max(lowered.shapes_in_loops, key=lambda shape: shape.nbytes, default=None)
+        if shape is not None and shape.nbytes > self.most_loop_bytes:
+            raise LargeLoopError(shape, self.bounds)
+
+
+class LargeLoopError(Exception):
+    """A loop changes an array that is too large with these bounds.
+
+    Parameters
+    ----------
+    shape : Shape
+        Shape of the array.
+    bounds : tuple of int
+        Bounds of the sizes known at run time.
+    """
+
+    def __init__(self, shape: Shape, bounds: Sequence[int]) -> None:
+        super().__init__(str(shape))
+        self.shape, self.bounds = shape, bounds
+
+    def nbytes(self, bounds: Sequence[int]) -> int:
+        """Return about how many bytes the array has with other bounds."""
+        others = dict(zip(self.bounds, bounds, strict=True))
+        return prod(others.get(n, n) for n in self.shape.dims) * self.shape.dtype.itemsize
 
 
 class Environment(NamedTuple):
@@ -219,6 +251,8 @@ class Lowered:
         Places in the result, and in new values, of containers and objects among the arguments; see `places_in`.
     is_of_classes : bool
         Whether the program serves all objects of the classes of those among the arguments.
+    live_writes : tuple of (int, int, int)
+        New values of written arguments of run-time size; see `CompileOptions.live_results`.
     """
 
     module: HloModule
@@ -236,6 +270,7 @@ class Lowered:
     writes_last: bool = False
     places: Any = None
     is_of_classes: bool = False
+    live_writes: tuple[tuple[int, int, int], ...] = ()
 
     @property
     def takes_passed(self) -> bool:
@@ -255,6 +290,12 @@ class Lowered:
         return max((shape.nbytes for shape in arrays), default=0)
 
     @property
+    def shapes_in_loops(self) -> list[Shape]:
+        """Shapes of the arrays that the loops of the program change."""
+        loops = [i for c in self.module.post_order() for i in c.instructions if i.opcode == "while"]
+        return [shape for loop in loops for shape in _changed_shapes(loop)]
+
+    @property
     def is_sized(self) -> bool:
         """True if a result has a run-time size."""
         return contains_sized(self.tree)
@@ -270,7 +311,7 @@ class Lowered:
         """Results of run-time size, of which the caller reads a part; see `CompileOptions.live_results`."""
         found: list[tuple[int, int, int]] = []
         _find_sized(self.tree, 0, self.layouts, found)
-        return tuple(found)
+        return (*found, *self.live_writes)
 
     def error(self, code: int, number: int) -> Exception:
         """Return the error of a failed run."""
@@ -409,7 +450,19 @@ def _lower(
         module, trace.program, tree, failure is not None, rank0, tuple(input_axes), tuple(layouts), spectra,
         writes, _dense_inputs(trace, inputs, writes), effects, guards,
         writes_last and len(writes) == 1 and not effects and places is None, places, is_of_classes,
+        _live_writes(writes, len(layouts), open_sizes, sum(is_input)),
     )  # fmt: skip
+
+
+def _changed_shapes(loop: Instruction) -> list[Shape]:
+    """Return the shapes of the arrays in the state of a loop that its body does not leave as they are."""
+    root = loop.called[0].root
+    values = root.operands if root.opcode == "tuple" else (root,)
+    return [
+        v.shape
+        for k, v in enumerate(values)
+        if v.shape.is_array and not (v.opcode == "get-tuple-element" and v.attrs["index"] == k)
+    ]
 
 
 def _is_constant(array: TracedArray) -> bool:
@@ -740,6 +793,18 @@ def _open(trace: Trace, arguments: list[Any], leaves: Sequence[Any], open_sizes:
             counts[inputs[index]][d] = size
     for k, sizes in counts.items():
         arguments[k] = SizedArray(arguments[k], sizes)
+
+
+def _live_writes(
+    writes: Sequence[int], first: int, open_sizes: OpenSizes | None, inputs: int
+) -> tuple[tuple[int, int, int], ...]:
+    """Return the dimensions of new values of arguments, from result `first` on, that are read up to a parameter.
+
+    The parameters of the sizes follow those of the inputs.
+    """
+    groups = () if open_sizes is None else open_sizes.groups
+    results = {k: first + n for n, k in enumerate(writes)}
+    return tuple([(results[k], d, ~(inputs + n)) for n, group in enumerate(groups) for k, d in group if k in results])
 
 
 def _to_memory_order(op: XlaOp, layout: Layout) -> XlaOp:

@@ -84,7 +84,7 @@ class Guards:
 
     def signature(
         self, compiled: Compiled, nargs: int, kwnames: tuple[str, ...], nodes: list[Any], inputs: int,
-        open_dims: list[tuple[int, int, int, bool]] | None = None,
+        open_dims: list[tuple[int, int, int, int, bool]] | None = None,
     ) -> CallSignature:  # fmt: skip
         """Return the signature of a call with these nodes, inputs and open dimensions, and with the guards."""
         shifted = [(k, n, slot + inputs, key, names) for k, n, slot, key, names in self.nodes]

@@ -152,7 +152,7 @@ def emit(module: HloModule, options: CompileOptions | None = None) -> tuple[Plan
     """
     options = options or CompileOptions()
     check_supported(module, options)
-    check_live_results(module.entry.root, options.live_results)
+    check_live_results(module.entry, options.live_results)
     planned = plan(module.entry, options.live_results)
     buffers = assign(planned, {**donated(module, resolve_donation(options, module).donate), **dict(options.in_place)})
     return planned, buffers, emit_module(planned, buffers, options.seed, profile=options.profile)

@@ -42,7 +42,7 @@ class CompileOptions:
         platform may ignore it.
     live_results : tuple of (int, int, int)
         Results of which the caller reads a leading part alone: leaf of the result, dimension of it, and leaf that holds
-        the number of elements to read along that dimension. The others are undefined.
+        the number of elements to read along that dimension, or ~p if parameter p holds it. The others are undefined.
     sparse : bool
         True if most calls use few of the elements that arrays have room for: temporaries, and results of up to 16 MiB,
         then get small pages. The generated code is the same.

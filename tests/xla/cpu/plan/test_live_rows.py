@@ -326,8 +326,9 @@ ENTRY main {
 
 
 @pytest.mark.parametrize("size", [0, 1, 300, 4096])
-def test_results_beyond_their_size_are_not_written(size):
-    live = cyxla.compile(CHAIN, live_results=((0, 0, 2), (1, 0, 2)))
+@pytest.mark.parametrize("at", [2, ~1], ids=["result", "parameter"])
+def test_results_beyond_their_size_are_not_written(at, size):
+    live = cyxla.compile(CHAIN, live_results=((0, 0, at), (1, 0, at)))
     rng = np.random.default_rng(0)
     x, w = rng.standard_normal((4096, 16), np.float32), rng.standard_normal((16, 16), np.float32)
     out = (*(np.full((4096, 16), 7, np.float32) for _ in range(2)), np.zeros((), np.int64))
@@ -347,7 +348,9 @@ def test_an_explanation_names_the_sizes():
     assert "dimension 0 is combined below %n alone" in str(masked)
 
 
-@pytest.mark.parametrize("live_results", [((3, 0, 2),), ((0, 2, 2),), ((0, 0, 1),), ((0, 0, 3),)])
+@pytest.mark.parametrize("live_results", [
+    ((3, 0, 2),), ((0, 2, 2),), ((0, 0, 1),), ((0, 0, 3),), ((0, 0, ~0),), ((0, 0, ~3),),
+])  # fmt: skip
 def test_live_results_that_do_not_exist_are_refused(live_results):
     with pytest.raises(cyxla.errors.InvalidArgumentError, match="live_results"):
         cyxla.compile(CHAIN, live_results=live_results)

@@ -26,8 +26,8 @@ from cyxla.xla.cpu.plan.live_states import LoopState, initial_parts, loop_state
 from cyxla.xla.cpu.plan.masks import SIZE_TYPES, has_sizes, stops_of
 from cyxla.xla.hlo import Computation, Instruction
 
-#: Result leaf, dimension of it, and the result leaf that holds the number of its live elements along that dimension.
-#: Of several such leaves, the greatest counts.
+#: Result leaf, dimension of it, and the result leaf that holds the number of its live elements along that dimension; ~p
+#: stands for parameter p in place of that leaf. Of several such leaves, the greatest counts.
 LiveResult: TypeAlias = tuple[int, int, int]
 
 _MAX_NESTING = 3  # loops inside each other whose states are looked into: each level takes several sweeps of the next
@@ -81,7 +81,7 @@ def live_rows(computation: Computation, results: Sequence[LiveResult] = ()) -> L
     """
     if not results and not has_sizes(computation):
         return None
-    return _sweep(computation, _read_parts(computation.root, results), _MAX_NESTING)
+    return _sweep(computation, _read_parts(computation, results), _MAX_NESTING)
 
 
 def _sweep(computation: Computation, read: Parts, nesting: int) -> LiveRows:
@@ -145,13 +145,14 @@ def _forward(live: LiveRows, ins: Instruction, parts: Parts) -> None:
             live.demand(ins.operands[0], part, (ins.attrs["index"], *index))
 
 
-def _read_parts(root: Instruction, results: Sequence[LiveResult]) -> Parts:
+def _read_parts(computation: Computation, results: Sequence[LiveResult]) -> Parts:
     """Return the part of each result that the caller reads."""
-    indices = list(leaf_indices(root.shape))
+    root, indices = computation.root, list(leaf_indices(computation.root.shape))
     parts: dict[tuple[int, ...], dict[int, frozenset[Value]]] = {index: {} for index in indices}
     constant: set[tuple[int, int]] = set()
     for leaf, dimension, size in results:
-        value, part = resolve(root, indices[size]), parts[indices[leaf]]
+        value = resolve(root, indices[size]) if size >= 0 else Value(computation.parameters[~size])
+        part = parts[indices[leaf]]
         part[dimension] = part.get(dimension, frozenset()) | {value}
         if value.instruction.opcode == "constant":
             constant.add((leaf, dimension))
@@ -160,7 +161,7 @@ def _read_parts(root: Instruction, results: Sequence[LiveResult]) -> Parts:
     return {**parts}
 
 
-def check_live_results(root: Instruction, results: Sequence[LiveResult]) -> None:
+def check_live_results(computation: Computation, results: Sequence[LiveResult]) -> None:
     """Check that results and their sizes exist.
 
     Raises
@@ -168,9 +169,10 @@ def check_live_results(root: Instruction, results: Sequence[LiveResult]) -> None
     InvalidArgumentError
         A result has no such dimension, or a size is no integer scalar.
     """
-    shapes = list(root.shape.leaves())
+    shapes, parameters = list(computation.root.shape.leaves()), [p.shape for p in computation.parameters]
     for leaf, dimension, size in results:
-        if not (0 <= leaf < len(shapes) and 0 <= size < len(shapes) and 0 <= dimension < shapes[leaf].rank):
-            raise InvalidArgumentError(f"live_results: no dimension {dimension} of result {leaf}, or no result {size}")
-        if shapes[size].size != 1 or shapes[size].dtype not in SIZE_TYPES:
-            raise InvalidArgumentError(f"live_results: result {size} is {shapes[size]}, not an s32, s64 or u32 scalar")
+        sizes = shapes[size : size + 1] if size >= 0 else parameters[~size : ~size + 1]
+        if not (0 <= leaf < len(shapes) and sizes and 0 <= dimension < shapes[leaf].rank):
+            raise InvalidArgumentError(f"live_results: no dimension {dimension} of result {leaf}, or no size {size}")
+        if not sizes[0].is_array or sizes[0].size != 1 or sizes[0].dtype not in SIZE_TYPES:
+            raise InvalidArgumentError(f"live_results: size {size} is {sizes[0]}, not an s32, s64 or u32 scalar")

@@ -223,14 +223,9 @@ def test_assignment_to_slices_with_traced_bounds():
 
 
 @pytest.mark.parametrize("start", [7, -2, -20, 50])
-def test_traced_slice_out_of_bounds_raises(start):
-    with pytest.raises(IndexError, match=r"slice .* is out of bounds for axis 0 with size 10"):
-        jit(lambda x, i: x[i : i + 4], platform="interpreter")(np.zeros(10), start)
-
-
-def test_reversed_traced_slice_past_the_start_raises():
-    with pytest.raises(IndexError, match=r"slice 2:-1:-1"):
-        jit(lambda x, i: x[i : i - 3 : -1], platform="interpreter")(np.zeros(10), 2)
+def test_slices_of_traced_bounds_are_cut(start):
+    check(lambda x, i: x[i : i + 4], np.arange(10.0), start)
+    check(lambda x, i: x[i : i - 3 : -1], np.arange(10.0), start - 5)
 
 
 @pytest.mark.parametrize(
@@ -248,9 +243,8 @@ def test_slice_of_traced_step_raises():
     assert "test_indexing.py" in caught.value.where
 
 
-def test_slice_longer_than_its_axis_raises():
-    with pytest.raises(IndexError, match="is out of bounds for axis 0"):
-        jit(lambda x, i: x[i : i + 4], platform="interpreter")(np.zeros(3), 0)
+def test_slice_longer_than_its_axis():
+    check(lambda x, i: x[i : i + 4], np.arange(3.0), 0)
 
 
 # ---------------------------------------------------------------------------------------------------- indices too big

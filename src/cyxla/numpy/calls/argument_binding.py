@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cyxla.errors import InvalidArgumentError
+from cyxla.numpy.state.scope import outside_values
 from cyxla.records import dataclass
 
 OUT = "out"
@@ -219,3 +220,11 @@ def _argument(name: str, value: Any, static: bool, keyword: str) -> Argument:
     if isinstance(value, _Position):
         return Argument(name, value.source, None, static, keyword)
     return Argument(name, None, value, static, keyword)
+
+
+def default_of(argument: Argument) -> Any:
+    """Return the default of an argument of an inlined function, as the outer function sees it."""
+    outside = outside_values()
+    if outside is None or argument.static:
+        return argument.default
+    return outside.default(argument.default, argument.name)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from cyxla import config
 from cyxla._native.dispatch import begin_trace, end_trace
@@ -69,3 +70,9 @@ def _recount() -> None:
 
 call_in_child(_recount)
 hooks.is_disabled = is_disabled
+
+
+def call_disabled(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a function as plain Python."""
+    with disable_jit():
+        return function(*args, **kwargs)

@@ -15,6 +15,7 @@ from cyxla._native.launch import Program
 from cyxla.errors import DeadlineExceededError, InvalidArgumentError, OpError, ResourceExhaustedError, without_frames
 from cyxla.numpy.calls.argument_changes import ArgumentChange, apply_all, with_containers
 from cyxla.numpy.calls.lowering import NO_GUARDS, Lowered
+from cyxla.numpy.indexing.bounds import CutSliceError
 from cyxla.numpy.state.guards import Guards
 from cyxla.numpy.tracing import containers
 from cyxla.numpy.tracing.arrays.sized_array import SIZED, Prototype, build_arrays
@@ -198,7 +199,8 @@ class Entry(Compiled):
             from cyxla.numpy.custom_calls.global_random import restore_state
 
             restore_state()
-        raise CaughtError(error) if self.lowered.program.catches else error
+        is_caught = self.lowered.program.catches or isinstance(error, CutSliceError)
+        raise CaughtError(error) if is_caught else error
 
 
 def _padded_bytes(lowered: Lowered, executable: Executable) -> int:

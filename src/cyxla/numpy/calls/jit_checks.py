@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cyxla import config
-from cyxla.errors import DTypeError, InvalidArgumentError, TraceError
+from cyxla.errors import DTypeError, InvalidArgumentError, OpError, OutOfRangeError, TraceError
 from cyxla.numpy.calls.jit_options import OPTIONS_OF_OTHERS
 from cyxla.xla.service import CompileOptions
 
@@ -78,3 +78,9 @@ def innermost(function: Any) -> Any:
     """Return the function behind a partial application or a method."""
     function = function.func if type(function) is partial else function
     return getattr(function, "__func__", function)
+
+
+def may_be_of_numpy(error: Exception) -> bool:
+    """Return True for an error that the plain function may raise as well, or may not."""
+    is_of_package = isinstance(error, OpError) and not isinstance(error, (InvalidArgumentError, OutOfRangeError))
+    return not is_of_package and getattr(error, "may_fall_back", True)

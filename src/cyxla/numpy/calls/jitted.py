@@ -31,7 +31,6 @@ from cyxla.errors import (
     FallbackWarning,
     InvalidArgumentError,
     OpError,
-    OutOfRangeError,
     TraceError,
     UnimplementedError,
 )
@@ -42,12 +41,19 @@ from cyxla.numpy.array_methods import methods as _methods
 from cyxla.numpy.array_methods import protocols as _protocols
 from cyxla.numpy.calls.any_size import MODES, MOST_BYTES, AnySizeEntry, AnySizePrograms, SizesError
 from cyxla.numpy.calls.argument_adapters import require_unchanging_defaults
-from cyxla.numpy.calls.argument_binding import OUT, Argument, Binding, StaticNames, binding_of
+from cyxla.numpy.calls.argument_binding import OUT, Binding, StaticNames, binding_of, default_of
 from cyxla.numpy.calls.argument_changes import shares_containers, shares_objects
 from cyxla.numpy.calls.argument_forms import ArgumentForms
-from cyxla.numpy.calls.disabling import disable_jit, is_disabled, needs_python
+from cyxla.numpy.calls.disabling import call_disabled, is_disabled, needs_python
 from cyxla.numpy.calls.entries import Entry, PlainEntry, Source, TracedExecutable
-from cyxla.numpy.calls.jit_checks import check_function, check_options, innermost, line_of, signature_of
+from cyxla.numpy.calls.jit_checks import (
+    check_function,
+    check_options,
+    innermost,
+    line_of,
+    may_be_of_numpy,
+    signature_of,
+)
 from cyxla.numpy.calls.jit_options import JitOptions
 from cyxla.numpy.calls.lowering import BOUNDS, Environment, Lowered, OpenSizes, Spec, lower
 from cyxla.numpy.calls.program_cache import CacheInfo, ProgramCache
@@ -61,17 +67,17 @@ from cyxla.numpy.calls.recompilation import (
     message_of,
     warn_recompilation,
 )
-from cyxla.numpy.calls.shared_memory import SameArrays, run_on_copy
+from cyxla.numpy.calls.shared_memory import SameArrays, arrays_of, run_on_copy
 from cyxla.numpy.calls.signatures import Call
 from cyxla.numpy.calls.stages import LoweredModule
+from cyxla.numpy.indexing.bounds import CutSliceError
 from cyxla.numpy.rewriting.functions import rewritten_for
 from cyxla.numpy.rewriting.loops.unrolling import count_call
 from cyxla.numpy.rewriting.methods import methods_rewritten
 from cyxla.numpy.rewriting.syntax.scopes import package_of
-from cyxla.numpy.state.scope import outside_values
 from cyxla.numpy.state.snapshot import changing_nothing
 from cyxla.numpy.tracing.arrays.sized_array import TooLargeError
-from cyxla.numpy.tracing.containers import flatten, map_leaves
+from cyxla.numpy.tracing.containers import map_leaves
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.static_keys import static_key
@@ -157,6 +163,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         self._warned: set[str] = set()
         self._has_warned_of_misses = False
         self._any_size = AnySizePrograms(sizes)
+        self._cuts_slices = False  # if a slice of known length has reached beyond an end
         self._has_stopped = False  # if no further signature is compiled; then calls have to be fast
         self._vain = VainTraces()
         self._same_arrays = SameArrays()
@@ -193,8 +200,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         """Handle a call that C has not seen before."""
         binding = self._binding(len(args) - len(kwnames), kwnames)
         if binding.changeable:  # which later calls see changed
-            given = len(args) - len(kwnames)
-            return self(*args[:given], **dict(zip(kwnames, args[given:], strict=True)), **binding.changeable)
+            return self._call_again(args, kwnames, **binding.changeable)
         try:
             call, entry = self._compiled_call(binding, args)
         except UnsupportedArgument as unsupported:
@@ -213,7 +219,7 @@ class Jitted(Dispatcher, Generic[P, R]):
 
     def _may_be_of_trace(self, error: Exception) -> bool:
         """Return True if the plain function may not raise an error of a call, or may do something before it."""
-        return self._may_run_plainly() and _may_be_of_numpy(error)
+        return self._may_run_plainly() and may_be_of_numpy(error)
 
     def _call_for_error(self, failure: Exception, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
         """Call the function itself, which does what precedes its error; raise the error that names more."""
@@ -278,13 +284,13 @@ class Jitted(Dispatcher, Generic[P, R]):
     def call_plainly(self, compiled: Compiled, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
         """Call the function itself: always, or where a program must not run on the arrays that are passed."""
         if isinstance(compiled, Entry) and compiled.dense:
-            arrays = _arrays([*args, *(compiled.guards.fetch(args) or ())])
+            arrays = arrays_of([*args, *(compiled.guards.fetch(args) or ())])
             if not all(a.flags.c_contiguous or a.flags.f_contiguous for a in arrays):
                 self._fall_back(UnimplementedError(
                     f"{self.name} depends on the memory of an array that is not contiguous", hint="pass a.copy()",
                 ))  # fmt: skip
                 return self._call_function(args, kwnames)
-        if not compiled.plain and all(a.flags.writeable for a in _arrays(args)):
+        if not compiled.plain and all(a.flags.writeable for a in arrays_of(args)):
             shared = self._with_shared_memory(compiled, args, kwnames)
             if shared is not None:
                 return shared()
@@ -315,6 +321,10 @@ class Jitted(Dispatcher, Generic[P, R]):
         """
         if isinstance(error, SizesError):
             return self._call_exactly(args, kwnames)
+        if isinstance(error, CutSliceError) and not self._cuts_slices:
+            self.clear()
+            self._cuts_slices = True
+            return self._call_again(args, kwnames)
         if self._fallback == "error":
             self._refuse_write_to_static(error)
             raise error
@@ -325,6 +335,10 @@ class Jitted(Dispatcher, Generic[P, R]):
         except Exception as raised:
             _drop_caught(raised)
             raise
+
+    def _call_again(self, args: tuple[Any, ...], kwnames: tuple[str, ...], **more: Any) -> Any:
+        count = len(args) - len(kwnames)
+        return self(*args[:count], **dict(zip(kwnames, args[count:], strict=True)), **more)
 
     def _refuse_write_to_static(self, error: Exception) -> None:
         """Raise the refusal of a write to an argument that is static for its values, if this is its error."""
@@ -404,7 +418,7 @@ class Jitted(Dispatcher, Generic[P, R]):
     def _inline(self, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
         """Inline a call into the function being traced, with this function's mode of bounds."""
         binding = self._binding(len(args) - len(kwnames), kwnames)
-        values = [_default_of(a) if a.source is None else args[a.source] for a in binding.arguments]
+        values = [default_of(a) if a.source is None else args[a.source] for a in binding.arguments]
         arguments = [v if a.static else inlined_argument(v) for a, v in zip(binding.arguments, values, strict=True)]
         pairs = list(zip(binding.arguments, arguments, strict=True))
         count_call(require_current())
@@ -447,7 +461,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         try:
             entry = self._exact_entry(call)
         except Exception as error:  # of a trace, which may differ from that of a run
-            if not (isinstance(error, (TraceError, UnimplementedError)) or _may_be_of_numpy(error)):
+            if not (isinstance(error, (TraceError, UnimplementedError)) or may_be_of_numpy(error)):
                 raise
             return self.call_after_failure(error, args, kwnames)
         return self._call_entry(call, entry, args, kwnames, self.hash_of_call(args, kwnames))
@@ -553,11 +567,18 @@ class Jitted(Dispatcher, Generic[P, R]):
         objects = [("self", bound), *[(name, value) for name, _, value in call.receivers]]
         package = package_of(inspect.unwrap(self.function))
         with changing_nothing(unrecorded, objects), substituted_in(self.function), methods_rewritten(package):
-            return lower(
-                self.name, partial(call.apply, function), call.specs, call.names, self.bounds,
+            lower_by = partial(
+                lower, self.name, partial(call.apply, function), call.specs, call.names, self.bounds,
                 keep_order=keep_order, open_sizes=open_sizes, environment=environment,
                 exact_classes=guarded and self._may_run_plainly(),
             )  # fmt: skip
+            try:
+                return lower_by(cuts_slices=self._cuts_slices)
+            except CutSliceError:
+                if self._cuts_slices:
+                    raise
+                self._cuts_slices = True
+                return lower_by(cuts_slices=True)
 
     def _options(self, call: Call, lowered: Lowered) -> dict[str, Any]:
         if not self._donate:
@@ -691,7 +712,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         """
         from cyxla.numpy.calls.call_queue import submit
 
-        return submit(partial(_call_disabled, self) if is_disabled() else self, *args, **kwargs)
+        return submit(partial(call_disabled, self) if is_disabled() else self, *args, **kwargs)
 
     def cache_info(self) -> CacheInfo:
         """Return the statistics of the cache."""
@@ -739,11 +760,6 @@ class Jitted(Dispatcher, Generic[P, R]):
         }
 
 
-def _call_disabled(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    with disable_jit():
-        return function(*args, **kwargs)
-
-
 def _rebuild(function: Callable[..., Any], options: dict[str, Any]) -> Jitted[..., Any]:
     return Jitted(function, **options)
 
@@ -782,28 +798,9 @@ class BoundJitted(partial, Generic[P, R]):  # type: ignore[type-arg]
         return self.func.call_async(*self.args, *args, **kwargs)  # type: ignore[attr-defined, no-any-return]
 
 
-def _arrays(values: Sequence[Any]) -> list[Any]:
-    """Return the arrays of the arguments of a call."""
-    return [leaf for value in values for leaf in flatten(value)[0] if isinstance(leaf, np.ndarray)]
-
-
-def _default_of(argument: Argument) -> Any:
-    """Return the default of an argument of an inlined function, as the outer function sees it."""
-    outside = outside_values()
-    if outside is None or argument.static:
-        return argument.default
-    return outside.default(argument.default, argument.name)
-
-
 def _write_output(output: Any, value: Any) -> Any:
     output[...] = value
     return output
-
-
-def _may_be_of_numpy(error: Exception) -> bool:
-    """Return True for an error that the plain function may raise as well, or may not."""
-    is_of_package = isinstance(error, OpError) and not isinstance(error, (InvalidArgumentError, OutOfRangeError))
-    return not is_of_package and getattr(error, "may_fall_back", True)
 
 
 @overload

@@ -338,6 +338,7 @@ def lower(
     open_sizes: OpenSizes | None = None,
     environment: Environment | None = None,
     exact_classes: bool = False,
+    cuts_slices: bool = False,
 ) -> Lowered:
     """Trace a function.
 
@@ -360,13 +361,14 @@ def lower(
         Dimensions of run-time size. The program then takes arguments padded to the bounds, and after them the sizes.
     environment : Environment, optional
         Values from outside; without it, they are constants.
-    exact_classes : bool
+    exact_classes, cuts_slices : bool
         See `Program`.
     """
     if not keep_order:
         leaves = [replace(leaf, axes=None) if isinstance(leaf, Spec) else leaf for leaf in leaves]
     trace = Trace(name)
-    trace.program.bounds, trace.program.exact_classes = bounds, exact_classes
+    flags = {"bounds": bounds, "exact_classes": exact_classes, "cuts_slices": cuts_slices}
+    vars(trace.program).update(flags)
     given = call, leaves, names, keep_order, open_sizes, environment
     try:
         return _lower(trace, *given)
@@ -374,7 +376,7 @@ def lower(
         if not trace.program.made_traced or getattr(error, "ends_trace", False):
             raise
         trace = Trace(name)  # which computes the lists of known numbers while tracing, in case their values are needed
-        trace.program.bounds, trace.program.exact_classes, trace.program.keeps_known = bounds, exact_classes, True
+        vars(trace.program).update(flags, keeps_known=True)
     return _lower(trace, *given)
 
 

@@ -13,9 +13,14 @@ from weakref import ref
 import numpy as np
 
 from cyxla.numpy.calls.entries import Entry
-from cyxla.numpy.tracing.containers import kind_of
+from cyxla.numpy.tracing.containers import flatten, kind_of
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.trace import current
+
+
+def arrays_of(values: Sequence[Any]) -> list[Any]:
+    """Return the arrays of the arguments of a call."""
+    return [leaf for value in values for leaf in flatten(value)[0] if isinstance(leaf, np.ndarray)]
 
 
 def run_on_copy(entry: Entry, leaves: Sequence[Any]) -> Any:

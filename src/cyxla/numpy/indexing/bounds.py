@@ -19,6 +19,10 @@ _S64 = np.dtype(np.int64)
 _S32 = np.dtype(np.int32)
 
 
+class CutSliceError(OutOfRangeError):
+    """A slice that was compiled with a known length reaches beyond an end of its axis, where NumPy's is shorter."""
+
+
 def check_indices(op: XlaOp, size: int, axis: int, mode: str | None = None) -> XlaOp:
     """Normalise traced indices of an axis and check or clamp them by the mode.
 
@@ -154,7 +158,7 @@ def check_slice(start: XlaOp, length: int, step: int, size: int, axis: int, mode
     mode = mode or trace.program.bounds
     span = (len(range(0, length, step)) - 1) * abs(step) + 1
     if span > size:
-        raise OutOfRangeError(
+        raise CutSliceError(
             f"a slice of {span} elements is out of bounds for axis {axis} with size {size}", where=_trace.user_line()
         )
     first = _widen(trace, start, size)
@@ -170,14 +174,36 @@ def check_slice(start: XlaOp, length: int, step: int, size: int, axis: int, mode
     if failures:
         where = _trace.user_line()
 
-        def make(index: int) -> OutOfRangeError:
+        def make(index: int) -> CutSliceError:
             slice_text = f"{index}:{index + length}" + (f":{step}" if step != 1 else "")
-            return OutOfRangeError(
+            return CutSliceError(
                 f"slice {slice_text} of traced bounds is out of bounds for axis {axis} with size {size}", where=where
             )
 
         trace.fail_if(reduce(xla.or_, failures), _as_s64(first), make)
     return low
+
+
+def lies_within(start: XlaOp, length: int, step: int, size: int) -> bool:
+    """Return True if a slice of known length lies within its axis for all values of its start (see `check_slice`)."""
+    low, high = range_of(start)
+    if not range(0, length, step):
+        return length == 0
+    return (low >= 0 and high + length <= size) if step > 0 else (low + length >= -1 and high < size)
+
+
+def require_empty(start: XlaOp, length: int, step: int) -> None:
+    """Check that a slice without elements does not begin before the end of its axis, and end beyond it.
+
+    Raises
+    ------
+    CutSliceError
+        One of its bounds alone may count from the end, as in ``x[i:i - 1]``.
+    """
+    low, high = range_of(start)
+    ends = sorted((0, length))
+    if length * step < 0 and low + ends[0] < 0 <= high + ends[1]:
+        raise CutSliceError("a slice without elements has some for a negative bound", where=_trace.user_line())
 
 
 def _slice_out_of_bounds(low: XlaOp, last: int, trace: Trace) -> list[XlaOp]:

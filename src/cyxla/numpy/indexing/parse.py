@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import OutOfRangeError, TraceError
-from cyxla.numpy.indexing.bounds import check_indices, check_slice
+from cyxla.numpy.indexing.bounds import check_indices, check_slice, lies_within, require_empty
 from cyxla.numpy.indexing.ranges import difference
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.arrays.known_array import values_of
@@ -352,7 +352,10 @@ def _dynamic_slice(key: slice, size: int, axis: int, mode: str | None) -> SliceE
         raise _unknown_length()
     count = len(range(0, length, operator.index(step)))
     entry = SliceEntry(0, count, step if count > 1 else 1)
+    if require_current().program.cuts_slices and mode != _UNCHECKED and not lies_within(start, length, step, size):
+        raise _unknown_length()
     if not count:
+        require_empty(start, length, step)
         return entry
     return SliceEntry(check_slice(start, length, step, size, axis, mode), count, entry.step)
 

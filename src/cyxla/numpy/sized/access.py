@@ -195,7 +195,7 @@ def _is_traced_slice(item: slice) -> bool:
 
 def _has_known_length(item: slice) -> bool:
     """Return True if a slice has traced bounds of known distance, and need not be one of run-time length."""
-    if any(b is None for b in (item.start, item.stop)) or is_traced(item.step):
+    if any(b is None for b in (item.start, item.stop)) or is_traced(item.step) or require_current().program.cuts_slices:
         return False
     start, stop = (value_of(as_traced(b, np.int64)) for b in (item.start, item.stop))
     return difference(start, stop) is not None

@@ -162,14 +162,15 @@ CREATION: dict[str, Callable[..., Any]] = {
 @sized(np.zeros_like, np.ones_like, np.empty_like, np.full_like)
 def like(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Create an array of the same shape."""
-    array = arguments["a"]
+    name = "a" if "a" in arguments else "prototype"
+    array = arguments[name]
     if arguments.get("shape") is not None or not isinstance(array, SizedArray):
         raise_unsupported(f"be passed to np.{func.__name__} with shape= or as fill_value=")
     if isinstance(arguments.get("fill_value"), SizedArray) or np.ndim(arguments.get("fill_value", 0)):
         filled = array.astype(arguments.get("dtype") or array.dtype).copy()
         filled[...] = arguments["fill_value"]
         return filled
-    return array.like(call(func, {**arguments, "a": array.data}))
+    return array.like(call(func, {**arguments, name: array.data}))
 
 
 @sized(np.copy)

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from cyxla.numpy.indexing.equal_values import same_size
-from cyxla.numpy.sized.frames import rank_of, shape_of
+from cyxla.numpy.sized.frames import shape_of
 from cyxla.numpy.sized.movement import broadcast_to_sizes
 from cyxla.numpy.sized.reductions import fail_if_empty
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, product, raise_unsupported
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
 from cyxla.xla.lib import values
 
 _np: Any = np  # its functions dispatch to this package
@@ -141,10 +141,9 @@ def ix_(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 @sized(np.kron)
 def kron(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Compute the Kronecker product."""
-    a: Any = arguments["a"]
-    b: Any = arguments["b"]
-    rank = max(rank_of(a), rank_of(b))
-    a, b = (x[(*[None] * (rank - x.ndim), ...)] for x in (v if rank_of(v) else as_traced(v) for v in (a, b)))
+    a, b = (v if isinstance(v, SizedArray) else as_strong(v) for v in (arguments["a"], arguments["b"]))
+    rank = max(a.ndim, b.ndim)
+    a, b = (x[(*[None] * (rank - x.ndim), ...)] for x in (a, b))
     spread: Any = a[tuple([k for _ in range(rank) for k in (slice(None), None)])]
     spread_b: Any = b[tuple([k for _ in range(rank) for k in (None, slice(None))])]
     sizes = [product(pair) for pair in zip(shape_of(a), shape_of(b), strict=True)]

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.numpy.sized.frames import fail_unless, require_equal, resized
 from cyxla.numpy.sized.sorting import last
 from cyxla.numpy.sized.table import call
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, raise_unsupported
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, value_of
+from cyxla.numpy.tracing.results.zero_dim import Rank0
 
 
 def _like_queries(queries: Any, compute: Callable[[Any], Any]) -> Any:
@@ -46,7 +48,10 @@ def _is_in(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         found = np.logical_and(np.equal(nearest, queries), np.less(indices, candidates.count))
         return np.logical_not(found) if invert else found
 
-    return _like_queries(element, compute)
+    result = _like_queries(element, compute)
+    if isinstance(result, TracedArray):
+        result.rank0 = Rank0.ARRAY
+    return result
 
 
 def _digitize(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
@@ -58,6 +63,10 @@ def _interpolate(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if any(not isinstance(arguments[n], SizedArray) for n in ("xp", "fp")) or arguments.get("period") is not None:
         raise_unsupported("be the points of np.interp with period= or with points of known size")
     points, function_values = arguments["xp"].astype(np.float64), arguments["fp"]
+    require_equal(points.count, function_values.count, "fp and xp are not of the same length.")
+    fail_unless(np.greater(points.count, 0), points.count, points.count, "array of sample points is empty")
+    bound = min(points.bound, function_values.bound)
+    points, function_values = (p.like(resized(p.data, 0, bound)) for p in (points, function_values))
     final = function_values[-1]
     padded = _filled_with(function_values, final)
     limit = points[-1]
@@ -66,7 +75,7 @@ def _interpolate(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     def compute(x: Any) -> Any:
         result = call(func, {**arguments, "x": x, "xp": filled(points, np.inf), "fp": padded, "right": None})
         inner: Any = np.where(np.equal(x, limit), final, result)
-        return inner if right is None else np.where(np.greater(x, limit), right, inner)
+        return (inner if right is None else np.where(np.greater(x, limit), right, inner))[()]
 
     return _like_queries(arguments["x"], compute)
 

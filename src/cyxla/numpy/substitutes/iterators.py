@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import UnimplementedError
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import as_traced, is_traced
 from cyxla.numpy.tracing.trace import user_line
 
@@ -28,7 +29,7 @@ def nditer(original: Callable[..., Any]) -> Callable[..., Any]:
     """Return the substitute for ``np.nditer``, which refuses traced arrays."""
 
     def substitute(op: Any, *args: Any, **kwargs: Any) -> Any:
-        if is_traced(op):
+        if is_traced(op) or isinstance(op, SizedArray):
             raise UnimplementedError(
                 "numpy.nditer cannot be traced",
                 where=user_line(),

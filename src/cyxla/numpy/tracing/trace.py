@@ -106,6 +106,8 @@ class Program:
         Checks at run time, in the order of their error codes.
     bounds : str
         Mode of indices out of range: "raise", "clamp", "wrap" or "unchecked".
+    cuts_slices : bool
+        Whether slices of known length may reach beyond an end of their axis, and have a length known at run time.
     gradients : int
         Nesting depth of the functions being traced that will be differentiated.
     python_integers : frozenset of int
@@ -168,6 +170,7 @@ class Program:
 
     checks: list[Check] = field(default_factory=list)
     bounds: str = "raise"
+    cuts_slices: bool = False
     gradients: int = 0
     python_integers: frozenset[int] = frozenset()
     window_sizes: set[int] = field(default_factory=set)

@@ -19,13 +19,14 @@ from cyxla.numpy.state.scope import Scope, outside_values
 from cyxla.numpy.substitutes.patched_numpy import NDARRAY
 from cyxla.numpy.tracing.arrays.known_array import KnownArray
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
-from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray, as_traced, is_traced, value_of
+from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray, as_traced, is_traced, traced, value_of
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.zero_dim import Rank0
-from cyxla.numpy.tracing.trace import current, user_line
+from cyxla.numpy.tracing.trace import current, require_current, user_line
 from cyxla.numpy.tracing.user_program.classes import class_of, is_number
 from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 from cyxla.numpy.ufuncs.apply import convert_checked
+from cyxla.xla.hlo.builder import functions as xla
 
 _np: Any = np  # its functions dispatch to this package
 _MIRRORED: dict[type, type] = {MirrorList: list, MirrorDict: dict}
@@ -78,6 +79,20 @@ def _isscalar(value: Any) -> bool:
     return np.isscalar(value) or is_number(value)
 
 
+def leave_unless_finite(value: TracedArray) -> None:
+    """Leave runs to NumPy in which a float is no integer of 64 bits."""
+    if value.dtype.kind != "f":
+        return
+    op = xla.reshape(value_of(value), ())
+    wide = convert(op, np.dtype(np.float64))
+    limit = require_current().constant(2.0**63)
+    fits = xla.lt(xla.abs_(wide), limit)
+    where = user_line()
+
+    text = f"a float beyond 64 bits, or NaN, is converted to an int\n  at:   {where}"
+    require_current().leave_if(xla.not_(fits), lambda _: OverflowError(text), warns=True)
+
+
 def _scalar_class(kind: type) -> Callable[..., Any]:
     """Return the substitute for a class of NumPy's scalars, which converts numbers and arrays."""
 
@@ -95,6 +110,9 @@ def _scalar_class(kind: type) -> Callable[..., Any]:
         array, dtype = as_traced(args[0]), np.dtype(kind)
         if array.weak is complex and dtype.kind in "iuf":
             return kind(array)  # raises
+        if array.weak is float and dtype.kind in "iu":  # NumPy makes an int of it first
+            leave_unless_finite(array)
+            array = traced(convert(value_of(array), np.dtype(np.int64)), int)
         op = convert_checked(array, dtype) if array.weak is int else convert(value_of(array), dtype)
         return TracedArray(op, rank0=Rank0.SCALAR)
 

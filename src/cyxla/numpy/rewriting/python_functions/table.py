@@ -8,7 +8,7 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from functools import partial, wraps
+from functools import partial, reduce, wraps
 from typing import Any
 
 import numpy as np
@@ -67,21 +67,8 @@ def _int(*args: Any, **kwargs: Any) -> Any:
     if args[0].dtype.kind == "c":
         _refuse_scalar(args[0], "int")
         raise TypeError("int() argument must be a string, a bytes-like object or a real number, not 'complex'")
-    _fail_unless_finite(args[0])
+    classes.leave_unless_finite(args[0])
     return python_number(args[0], int)
-
-
-def _fail_unless_finite(value: TracedArray) -> None:
-    if value.dtype.kind != "f":
-        return
-    op = xla.reshape(value_of(value), ())
-    wide = convert(op, np.dtype(np.float64))
-    limit = require_current().constant(2.0**63)
-    fits = xla.lt(xla.abs_(wide), limit)
-    where = user_line()
-
-    text = f"a float beyond 64 bits, or NaN, is converted to an int\n  at:   {where}"
-    require_current().leave_if(xla.not_(fits), lambda _: OverflowError(text), warns=True)
 
 
 def _float(*args: Any) -> Any:
@@ -165,20 +152,28 @@ def _check_domain(name: str, values: Sequence[Any], result: Any) -> None:
         arguments_are_finite = _np.logical_and(arguments_are_finite, _np.isfinite(v))
     undefined = _np.logical_and(_np.isnan(result), _np.logical_not(arguments_are_nan))
     infinite = _np.logical_and(_np.isinf(result), arguments_are_finite)
-    poles = name in _WITH_POLES
+    is_pole = name in _WITH_POLES if name != "pow" else values[0] == 0
     failed = _np.logical_or(undefined, infinite)
-    number = _np.where(infinite, 1, 0)
+    number = _np.where(_np.logical_and(infinite, _np.logical_not(is_pole)), 1, 0)
 
-    def error(is_infinite: int) -> Exception:
-        return OverflowError("math range error") if is_infinite and not poles else ValueError("math domain error")
+    def error(is_too_large: int) -> Exception:
+        return OverflowError("math range error") if is_too_large else ValueError("math domain error")
 
     require_current().fail_if(value_of(as_traced(failed)), value_of(as_traced(number, np.int64)), error)
 
 
 _TOTAL = frozenset(
-    ["atan", "atan2", "asinh", "tanh", "fabs", "cbrt", "erf", "erfc", "copysign", "degrees", "radians"]
-)  # defined, and finite, for all finite numbers; those of NaN are NaN
+    ["atan", "atan2", "asinh", "tanh", "fabs", "cbrt", "erf", "erfc", "copysign", "degrees", "radians", "hypot"]
+)  # defined for all numbers; those of NaN are NaN, and those that are too large are infinite
 _WITH_POLES = frozenset(["log", "log2", "log10", "log1p", "atanh"])
+
+
+def _hypot(*lengths: Any) -> Any:
+    """Return the length of a vector of any number of dimensions."""
+    if not any(map(_is_number, lengths)):
+        return math.hypot(*lengths)
+    first, *others = map(_real, lengths)
+    return _real(reduce(_np.hypot, others, _np.abs(first)))
 
 
 def _rounded(original: Callable[..., Any], compute: Callable[..., Any]) -> Callable[..., Any]:
@@ -186,6 +181,8 @@ def _rounded(original: Callable[..., Any], compute: Callable[..., Any]) -> Calla
     def substitute(value: Any) -> Any:
         if not _is_number(value):
             return original(value)
+        if original is math.trunc and value.weak is None and value.dtype != np.float64:
+            raise TypeError(f"type numpy.{value.dtype.name} doesn't define __trunc__ method")
         return _int(compute(_real(value))) if as_traced(value).dtype.kind == "f" else python_number(value, int)
 
     return substitute
@@ -220,9 +217,7 @@ def _modf(value: Any) -> Any:
     return _real(_np.copysign(fraction, x)), _real(whole)
 
 
-_SAME_NAMES = (
-    "sqrt exp expm1 exp2 log2 log10 log1p sin cos tan sinh cosh tanh fabs hypot copysign cbrt degrees radians fmod"
-)
+_SAME_NAMES = "sqrt exp expm1 exp2 log2 log10 log1p sin cos tan sinh cosh tanh fabs copysign cbrt degrees radians fmod"
 _FLOAT_FUNCTIONS = {
     **{n: n for n in _SAME_NAMES.split()},
     "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh", "acosh": "arccosh",
@@ -285,7 +280,7 @@ SUBSTITUTES: dict[Callable[..., Any], Callable[..., Any]] = {
     round: _round, math.isclose: _isclose, math.modf: _modf,
     as_strided: _as_strided, enumerate: enumerated, zip: zipped, reversed: backwards, itertools.product: combinations,
     itertools.repeat: repeated, np.ndindex: indices,
-    np.ndenumerate: indexed_elements, math.log: _log,
+    np.ndenumerate: indexed_elements, math.log: _log, math.hypot: _hypot,
     **{getattr(math, n): _math(getattr(math, n), getattr(np, f)) for n, f in _FLOAT_FUNCTIONS.items()},
     **{getattr(math, n): _rounded(getattr(math, n), getattr(np, f)) for n, f in _ROUNDING.items()},
     **{getattr(math, n): _tested(getattr(math, n), getattr(np, f)) for n, f in _TESTS.items()},

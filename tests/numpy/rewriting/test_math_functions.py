@@ -46,7 +46,9 @@ CASES = [
 
 
 @pytest.mark.parametrize("fallback", ["error", "numpy"])
-@pytest.mark.parametrize("function, arguments", [(f, a) for f, calls in CASES for a in calls], ids=str)
+@pytest.mark.parametrize(
+    "function, arguments", [(f, a) for f, calls in CASES for a in calls], ids=lambda v: getattr(v, "__name__", str(v))
+)
 @pytest.mark.filterwarnings("ignore::cyxla.errors.FallbackWarning")
 def test_results_and_errors_are_those_of_python(function, arguments, fallback):
     compiled = cyxla.jit(function, fallback=fallback)

@@ -30,3 +30,9 @@ def test_refusals(function, use):
     assert use in str(caught.value)
     assert "test_sized_refusals.py" in caught.value.where
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["data", "strides", "ctypes", "base"])
+def test_attributes_of_memory_are_refused(name):
+    with pytest.raises(TraceError, match=rf"cannot have \.{name}"):
+        cyxla.jit(lambda x: getattr(x[x > 0], name), fallback="error")(np.arange(4.0))

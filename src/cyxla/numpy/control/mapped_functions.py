@@ -373,7 +373,7 @@ def _refuse_sized(returned: Any, tree: Tree, fun: Callable[..., Any]) -> None:
         return
     found = next(_sized_arrays(returned))
     plan = found.plan if isinstance(found, MaskedElements) else None  # such elements are packed when they are needed
-    instruction = (value_of(found.data) if plan is None else plan.mask).instruction
+    instruction = (value_of(found.padded) if plan is None else plan.mask).instruction
     raise TraceError(
         f"vmap: a result of {name_of(fun)} may have another size for each element, so that they cannot be stacked",
         where=user_line() if instruction is None else source_line(instruction),

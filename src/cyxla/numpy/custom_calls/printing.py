@@ -113,7 +113,7 @@ class _Message:
         if kind is dict and all(type(k) in _CONSTANTS for k in value):
             return {"dict": [(k, self.describe(v)) for k, v in value.items()]}
         if isinstance(value, SizedArray):
-            self.arrays += [value.data, value.count]
+            self.arrays += [value.padded, value.count]
             return {SIZED: value.axis}
         if not isinstance(value, (TracedArray, np.ndarray, np.generic, complex)):
             return {"constant": str(value)}

@@ -320,7 +320,7 @@ def argwhere(a: Any) -> Any:
     array = as_strong(a)
     if not array.ndim:
         (rows,) = nonzero(ravel(array))
-        return SizedArray(TracedArray(xla.reshape(value_of(rows.data[:0]), (1, 0))), {0: rows.count})
+        return SizedArray(TracedArray(xla.reshape(value_of(rows.padded[:0]), (1, 0))), {0: rows.count})
     stack: Any = np.stack  # dispatches to this package
     return stack(nonzero(array), axis=1)
 

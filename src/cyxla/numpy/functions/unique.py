@@ -41,7 +41,7 @@ def unique(
         matrix = rows if array.ndim == 2 else _np.reshape(rows, (rows.shape[0], prod(rest)))
         results = list(_unique_rows(matrix, wanted, False))
         found = results[0]
-        restored = SizedArray(found.data.reshape((found.bound, *rest)), {0: found.count})
+        restored = SizedArray(found.padded.reshape((found.bound, *rest)), {0: found.count})
         results[0] = _np.moveaxis(restored, 0, axis)
     return results[0] if len(results) == 1 else tuple(results)
 
@@ -63,7 +63,7 @@ def _unique_rows(array: Any, wanted: tuple[bool, bool, bool], equal_nan: bool) -
 
 
 def _elements(array: Any) -> Any:
-    return array.data if isinstance(array, SizedArray) else array
+    return array.padded if isinstance(array, SizedArray) else array
 
 
 def _order(array: Any) -> Any:

@@ -184,7 +184,7 @@ class MaskPlan:
         )
         ranks = np.reshape(np.cumsum(np.ravel(mask), dtype=np.int64) - 1, mask.shape)
         positions = np.where(is_one, 0, ranks)
-        return self._move_block(np.take(elements.data, positions, axis=self.block_dim, mode="clip"))
+        return self._move_block(np.take(elements.padded, positions, axis=self.block_dim, mode="clip"))
 
     def _move_block(self, scattered: Any) -> XlaOp:
         """Return values with the dimensions of the mask in the position of the block as those of the basic part."""
@@ -235,7 +235,7 @@ class MaskedElements(SizedArray):
         return None if is_written else self._plan
 
     @property
-    def data(self) -> Any:
+    def padded(self) -> Any:
         """Packed elements, padded; they belong to the trace of the mask's elements, also if a loop needs them first."""
         if self._data is None:
             owner = self.basic_part.owner
@@ -255,7 +255,7 @@ class MaskedElements(SizedArray):
     @property
     def counts(self) -> dict[int, Any]:
         """Number of selected elements."""
-        assert self.data is not None  # packs them
+        assert self.padded is not None  # packs them
         return super().counts
 
     def like(self, data: Any) -> SizedArray:

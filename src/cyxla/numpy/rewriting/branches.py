@@ -257,7 +257,7 @@ class _ResizedValue(_Value):
                     continue
                 resized = new.resize(member, [op for _, op in found])
                 made.append(resized)
-                self.ops += [value_of(resized.data), *map(value_of, resized.counts.values())]
+                self.ops += [value_of(resized.padded), *map(value_of, resized.counts.values())]
                 self._origins += [found[0][0], *[None] * len(new.dims)]
             self.container = tuple(made) if isinstance(value.container, tuple) else made[0]
             self.leaves = Leaves(self.container)

@@ -138,7 +138,7 @@ def resolve(array: Any, key: Any) -> Index:
         elif used and (is_mask(item) or isinstance(item, SizedArray) or _covers(array, axis, used)):
             items[k] = _item_along(array, item, axis)
         axis += used
-    data = array.data if isinstance(array, SizedArray) else array
+    data = array.padded if isinstance(array, SizedArray) else array
     items = _without_masks(items, all_of_them=bool(sizes))
     frame, padding = Frame({}), {}
     positions = [k for k, i in enumerate(items) if isinstance(i, (SizedArray, TracedArray, np.ndarray))]
@@ -222,13 +222,13 @@ def _item_along(array: Any, item: Any, axis: int) -> Any:
         return _mask_along(array, filled(item, False), item.shape, axis)
     if is_mask(item):
         return _mask_along(array, item, item.shape, axis)
-    data = array.data if isinstance(array, SizedArray) else array
+    data = array.padded if isinstance(array, SizedArray) else array
     return normalised(item, array.shape[axis], axis, data.shape[axis])
 
 
 def _mask_along(array: Any, mask: Any, shape: Sequence[Any], axis: int) -> Any:
     """Return a mask in the padded form of the dimensions that it covers; runs in which their sizes differ fail."""
-    data = array.data if isinstance(array, SizedArray) else array
+    data = array.padded if isinstance(array, SizedArray) else array
     bounds = data.shape[axis : axis + len(shape)]
     for k, n in enumerate(shape):
         size = array.shape[axis + k]
@@ -256,7 +256,7 @@ def normalised(item: Any, size: Any, axis: int, bound: int | None = None, inside
     """Return indices as non-negative ones that are in range; runs with others fail, if a condition holds."""
     if isinstance(item, SizedArray):
         within = valid(item) if inside is None else _np.logical_and(valid(item), inside)
-        return item.like(_normalised(item.data, size, axis, bound, within))
+        return item.like(_normalised(item.padded, size, axis, bound, within))
     return _normalised(as_traced(item, np.int64), size, axis, bound, inside)
 
 
@@ -305,7 +305,7 @@ def _without_masks(items: Sequence[Any], *, all_of_them: bool) -> list[Any]:
 
 def only_element(array: SizedArray, *, empty: str, several: str) -> TracedArray:
     """Return the element of an array; runs in which it has none or several fail with these messages."""
-    elements: TracedArray = array.data.ravel()
+    elements: TracedArray = array.padded.ravel()
     if not elements.size:
         raise ShapeError(empty, where=_trace.user_line())
     fail_unless(_np.greater(array.size, 0), array.size, 0, empty)
@@ -376,12 +376,12 @@ def _assign_all(target: TracedArray, key: Any, counts: Mapping[int, TracedArray]
 def _value_like(region: SizedArray, value: Any) -> Any:
     """Convert a value to the dtype of a region, and broadcast it to its padded shape."""
     is_array = isinstance(value, (SizedArray, TracedArray)) or is_traced(value)
-    data = fit(value, region.shape, region.data.shape, _ASSIGN_MESSAGE) if is_array or np.ndim(value) else value
-    op = convert_for_assignment(data, region.data)
+    data = fit(value, region.shape, region.padded.shape, _ASSIGN_MESSAGE) if is_array or np.ndim(value) else value
+    op = convert_for_assignment(data, region.padded)
     leading = max(op.shape.rank - region.ndim, 0)
     if any(n != 1 for n in op.shape.dims[:leading]):
         raise ShapeError(f"could not broadcast input array from shape {op.shape.dims}", where=_trace.user_line())
-    return broadcast_to(xla.reshape(op, op.shape.dims[leading:]) if leading else op, region.data.shape)
+    return broadcast_to(xla.reshape(op, op.shape.dims[leading:]) if leading else op, region.padded.shape)
 
 
 _ASSIGN_MESSAGE = "could not broadcast input array from shape ({},) into shape ({},)"

@@ -170,7 +170,7 @@ def like(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         filled = array.astype(arguments.get("dtype") or array.dtype).copy()
         filled[...] = arguments["fill_value"]
         return filled
-    return array.like(call(func, {**arguments, name: array.data}))
+    return array.like(call(func, {**arguments, name: array.padded}))
 
 
 @sized(np.copy)

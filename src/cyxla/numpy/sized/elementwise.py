@@ -117,12 +117,14 @@ def _write(frame: Frame, result: TracedArray, out: Any, casting: Any, name: str)
     for d, (own, size) in enumerate(zip(out.shape, shape_of(frame.wrap(result)), strict=True)):
         if isinstance(own, TracedArray) or isinstance(size, TracedArray):
             require_equal(own, size, _OUT_MESSAGE)
-            bound = out.data.shape[d]
+            bound = out.padded.shape[d]
             if result.shape[d] == 1:  # of operands that broadcast with the array
                 result = TracedArray(value_of(_np.repeat(result, bound, axis=d)))
             result = resized(result, d, bound)
     op = convert(value_of(result), out.dtype)
-    out.data.overwrite(xla.select(value_of(valid(out)), op, value_of(out.data)))  # padding may be another's elements
+    out.padded.overwrite(
+        xla.select(value_of(valid(out)), op, value_of(out.padded))
+    )  # padding may be another's elements
     return out
 
 
@@ -196,7 +198,7 @@ def array_equal(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if len(shapes[0]) != len(shapes[1]):
         return False
     same_shape: Any = np.bool_(True)
-    padded: list[Any] = [x.data if isinstance(x, SizedArray) else as_traced(x) for x in (first, second)]
+    padded: list[Any] = [x.padded if isinstance(x, SizedArray) else as_traced(x) for x in (first, second)]
     counts: dict[int, TracedArray] = {}
     for d, (n, m) in enumerate(zip(*shapes, strict=True)):
         traced = [size for size in (n, m) if isinstance(size, TracedArray)]
@@ -219,4 +221,4 @@ def search(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     queries = arguments[name]
     if is_sized([v for n, v in arguments.items() if n != name]):
         return handler(func, arguments)
-    return queries.like(call(func, {**arguments, name: queries.data}))
+    return queries.like(call(func, {**arguments, name: queries.padded}))

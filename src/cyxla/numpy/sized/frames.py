@@ -75,7 +75,7 @@ def align(operands: Sequence[Any], mismatch: Mismatch = _OPERANDS) -> tuple[list
     Runs in which the sizes do not broadcast fail. Operands of other types are returned as they are.
     """
     shapes = [shape_of(x) for x in operands]
-    datas = [x.data if isinstance(x, SizedArray) else x for x in operands]
+    datas = [x.padded if isinstance(x, SizedArray) else x for x in operands]
     counts: dict[int, TracedArray] = {}
     for k in sorted({x.ndim - d for x in operands if isinstance(x, SizedArray) for d in x.counts}):
         parts = [
@@ -216,7 +216,7 @@ def fit(value: Any, shape: Sequence[Any], bounds: Sequence[int], message: str) -
     message : str
         Text of the error, with places for a size and the one that it must be.
     """
-    data = value.data if isinstance(value, SizedArray) else as_traced(value)
+    data = value.padded if isinstance(value, SizedArray) else as_traced(value)
     for k, size in enumerate(reversed(shape_of(value)[-len(shape) :] if shape else ()), 1):
         target, bound = shape[-k], bounds[-k]
         if not isinstance(size, TracedArray):

@@ -26,7 +26,7 @@ _np: Any = np  # its functions dispatch to this package
 
 def as_mask(array: SizedArray) -> TracedArray:
     """Return the mask of nonzero elements, false in the padding."""
-    return filled(array.like(TracedArray(convert(value_of(array.data), np.dtype(bool)))), False)
+    return filled(array.like(TracedArray(convert(value_of(array.padded), np.dtype(bool)))), False)
 
 
 @sized(np.nonzero)
@@ -70,7 +70,7 @@ def take(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if not others or not isinstance(array, SizedArray):
         return array[(*[slice(None)] * axis, indices)]
     has_elements = reduce(_np.logical_and, [_np.greater(n, 0) for n in others])
-    indices = normalised(indices, array.shape[axis], axis, array.data.shape[axis], has_elements)
+    indices = normalised(indices, array.shape[axis], axis, array.padded.shape[axis], has_elements)
     with require_current().program.bounds_mode("clamp"):
         return array[(*[slice(None)] * axis, indices)]
 
@@ -141,9 +141,9 @@ def delete(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if is_sized(arguments["obj"]) and not isinstance(array, SizedArray):
         kept = kept_mask(array.shape[axis], arguments["obj"], axis)
     elif isinstance(array, SizedArray) and axis in array.counts:
-        kept = kept_mask(array.counts[axis], arguments["obj"], axis, array.data.shape[axis])
+        kept = kept_mask(array.counts[axis], arguments["obj"], axis, array.padded.shape[axis])
     else:
-        return array.like(call(func, {**arguments, "arr": array.data, "axis": axis}))
+        return array.like(call(func, {**arguments, "arr": array.padded, "axis": axis}))
     return array[(*[slice(None)] * axis, kept)]
 
 

@@ -50,7 +50,7 @@ def concatenate(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 
 def _with_equal_sizes(arrays: Sequence[Any], axis: int) -> list[Any]:
     """Return arrays padded to the same bounds but along an axis; runs in which their sizes differ fail."""
-    datas = [a.data if isinstance(a, SizedArray) else a for a in arrays]
+    datas = [a.padded if isinstance(a, SizedArray) else a for a in arrays]
     counts: dict[int, TracedArray] = {}
     for d in range(datas[0].ndim):
         sizes = [a.shape[d] for a in arrays]
@@ -72,7 +72,7 @@ def _with_equal_sizes(arrays: Sequence[Any], axis: int) -> list[Any]:
 def _along(arrays: Sequence[Any], axis: int) -> SizedArray:
     """Concatenate along a run-time dimension: each array is written behind the one before it, over its padding."""
     sizes = [a.shape[axis] for a in arrays]
-    datas = [value_of(a.data if isinstance(a, SizedArray) else a) for a in arrays]
+    datas = [value_of(a.padded if isinstance(a, SizedArray) else a) for a in arrays]
     bound = sum(x.shape.dims[axis] for x in datas)
     known = next((k for k, n in enumerate(sizes) if isinstance(n, TracedArray)), len(sizes)) + 1
     joined, end = xla.concatenate(datas[:known], axis), sum(sizes[1:known], start=sizes[0])
@@ -89,7 +89,7 @@ def _along(arrays: Sequence[Any], axis: int) -> SizedArray:
 def _across(arrays: Sequence[Any], axis: int) -> SizedArray:
     """Concatenate along a dimension of known size."""
     first = next(a for a in arrays if isinstance(a, SizedArray))
-    return first.like(_np.concatenate([a.data if isinstance(a, SizedArray) else a for a in arrays], axis))
+    return first.like(_np.concatenate([a.padded if isinstance(a, SizedArray) else a for a in arrays], axis))
 
 
 @sized(np.stack)
@@ -142,8 +142,8 @@ def insert(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     joined = _np.concatenate(parts, axis)
     if not isinstance(joined, SizedArray) or axis not in joined.counts:
         return joined
-    bound = sum(x.data.shape[axis] if isinstance(x, SizedArray) else x.shape[axis] for x in (array, values))
-    return SizedArray(resized(joined.data, axis, bound), joined.counts)
+    bound = sum(x.padded.shape[axis] if isinstance(x, SizedArray) else x.shape[axis] for x in (array, values))
+    return SizedArray(resized(joined.padded, axis, bound), joined.counts)
 
 
 def _first_index(index_: Any, size: Any, axis: int) -> Any:
@@ -162,10 +162,10 @@ def _values_to_insert(values: Any, array: Any, axis: int) -> Any:
     values = values if isinstance(values, SizedArray) else _np.asarray(values)
     values = _np.expand_dims(values, tuple(range(array.ndim - values.ndim)))
     values = _np.moveaxis(values, 0, axis).astype(array.dtype)
-    data, own = (values.data, values.counts) if isinstance(values, SizedArray) else (values, {})
+    data, own = (values.padded, values.counts) if isinstance(values, SizedArray) else (values, {})
     if array.ndim == 1:
         return values
-    padded = array.data if isinstance(array, SizedArray) else array
+    padded = array.padded if isinstance(array, SizedArray) else array
     shape, bounds = list(array.shape), list(padded.shape)
     shape[axis], bounds[axis] = values.shape[axis], data.shape[axis]
     fitting = _np.broadcast_to(fit(values, shape, bounds, _INSERT_MESSAGE), tuple(bounds))
@@ -187,7 +187,7 @@ def split(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     axis = int(np.lib.array_utils.normalize_axis_index(axis, array.ndim))
     if axis not in array.counts:
         counts = array.counts
-        return [SizedArray(part, counts) for part in call(func, {**arguments, "ary": array.data})]
+        return [SizedArray(part, counts) for part in call(func, {**arguments, "ary": array.padded})]
     if isinstance(sections, (int, np.integer)):
         return _equal_parts(array, axis, int(sections), exact=func.__name__ != "array_split")
     limits = [0, *(n if is_traced(n) else index(n) for n in sections), None]
@@ -218,4 +218,4 @@ def unstack(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     axis = int(np.lib.array_utils.normalize_axis_index(arguments.get("axis", 0), array.ndim))
     if axis in array.counts:
         raise_unsupported("be unstacked along that dimension")
-    return tuple([array[(*[slice(None)] * axis, k)] for k in range(array.data.shape[axis])])
+    return tuple([array[(*[slice(None)] * axis, k)] for k in range(array.padded.shape[axis])])

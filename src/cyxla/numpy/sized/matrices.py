@@ -32,7 +32,7 @@ def _diagonal(array: SizedArray, offset: Any, axis1: int, axis2: int) -> Any:
     if first == second:
         raise ValueError("axis1 and axis2 cannot be the same")
     offset = index(offset)
-    data = _np.diagonal(array.data, offset, first, second)
+    data = _np.diagonal(array.padded, offset, first, second)
     counts = {d - sum(a < d for a in (first, second)): n for d, n in array.counts.items() if d not in (first, second)}
     if first in array.counts or second in array.counts:
         rows, columns = array.shape[first], array.shape[second]
@@ -89,7 +89,7 @@ def triangle(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     array = arguments["m"]
     if array.ndim == 1:
         array = broadcast_to_sizes(array, [array.count, array.count])
-    return array.like(call(func, {**arguments, "m": array.data}))
+    return array.like(call(func, {**arguments, "m": array.padded}))
 
 
 @sized(np.tril_indices_from, np.triu_indices_from, np.diag_indices_from)
@@ -98,7 +98,7 @@ def triangle_indices(func: Callable[..., Any], arguments: dict[str, Any]) -> Any
     array, k = arguments["arr"], arguments.get("k", 0)
     if func.__name__ == "diag_indices_from":
         raise_unsupported("be passed to np.diag_indices_from", "use np.arange(x.shape[0]) as an index twice")
-    ones = array.like(_np.ones_like(array.data, dtype=bool))
+    ones = array.like(_np.ones_like(array.padded, dtype=bool))
     return _np.nonzero((_np.tril if func.__name__.startswith("tril") else _np.triu)(ones, k))
 
 
@@ -173,7 +173,7 @@ def pad(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
             array = _pad_by_indices(array, axis, width, mode, options)
         else:
             own = [width if d == axis else (0, 0) for d in range(array.ndim)]
-            array = array.like(_np.pad(array.data, own, mode, **options))
+            array = array.like(_np.pad(array.padded, own, mode, **options))
     return array
 
 
@@ -237,9 +237,9 @@ def _pad_by_indices(array: SizedArray, axis: int, width: tuple[int, int], mode: 
     if mode not in _SOURCES or options.get("reflect_type", "even") != "even":
         raise_unsupported(f"be padded with mode={mode!r} and these options", "use mode='constant' or 'edge'")
     fail_if_empty(array, f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'", [axis])
-    count, bound = array.counts[axis], array.data.shape[axis] + sum(width)
+    count, bound = array.counts[axis], array.padded.shape[axis] + sum(width)
     source = _SOURCES[mode](np.arange(bound) - width[0], _np.maximum(count, 1))
-    data = _np.take(array.data, source, axis=axis, mode="clip") if array.data.shape[axis] else array.data
+    data = _np.take(array.padded, source, axis=axis, mode="clip") if array.padded.shape[axis] else array.padded
     return SizedArray(data, {**array.counts, axis: as_size(as_traced(count + sum(width)), data.shape[axis])})
 
 

@@ -25,7 +25,7 @@ def _moved(func: Callable[[Any], Any], array: SizedArray) -> Any:
     """Return NumPy's result of a function that permutes dimensions, or inserts some of size 1."""
     marked = _np.broadcast_to(np.int8(0), range(2, array.ndim + 2))  # each dimension has a size of its own
     positions = func(marked).shape
-    return SizedArray(func(array.data), {positions.index(d + 2): n for d, n in array.counts.items()})
+    return SizedArray(func(array.padded), {positions.index(d + 2): n for d, n in array.counts.items()})
 
 
 @sized(
@@ -54,13 +54,13 @@ def squeeze(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Remove dimensions of size 1; a run-time dimension only if it is named, and then its size must be 1."""
     array, axis = arguments["a"], arguments.get("axis")
     if axis is None:
-        axes = tuple(d for d, n in enumerate(array.data.shape) if n == 1 and d not in array.counts)
+        axes = tuple(d for d, n in enumerate(array.padded.shape) if n == 1 and d not in array.counts)
         message = "np.squeeze: a dimension of run-time size has size {}: name the dimensions by axis="
         for n in array.counts.values():
             fail_unless(_np.not_equal(n, 1), 1, n, message)
     else:
         axes = tuple(np.lib.array_utils.normalize_axis_tuple(axis, array.ndim))
-    data, counts = array.data, {}
+    data, counts = array.padded, {}
     for d, n in array.counts.items():
         if d in axes:
             require_equal(n, 1, "cannot select an axis to squeeze out which has size not equal to one ({})")
@@ -102,7 +102,7 @@ def flip(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     for d in array.counts.keys() & set(axes):
         array = slice_along(array, d, slice(None, None, -1))
     others = tuple(d for d in axes if d not in array.counts)
-    return array.like(_np.flip(array.data, others)) if others else array
+    return array.like(_np.flip(array.padded, others)) if others else array
 
 
 @sized(np.rot90)
@@ -134,22 +134,22 @@ def roll(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     axis = int(np.lib.array_utils.normalize_axis_index(axis, array.ndim))
     if axis in array.counts:
         return _roll_along(array, shift, axis)
-    return array.like(_np.roll(array.data, shift, axis))
+    return array.like(_np.roll(array.padded, shift, axis))
 
 
 def _roll_along(array: SizedArray, shift: Any, axis: int) -> SizedArray:
-    bound = array.data.shape[axis]
+    bound = array.padded.shape[axis]
     if not bound:
         return array
     source: Any = _np.remainder(np.arange(bound) - shift, _np.maximum(array.counts[axis], 1))
-    return array.like(_np.take(array.data, source, axis=axis, mode="clip"))
+    return array.like(_np.take(array.padded, source, axis=axis, mode="clip"))
 
 
 @sized(np.tile)
 def tile(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Repeat an array as a whole, a number of times that may be traced."""
     array, reps = arguments["A"], arguments["reps"]
-    data, own = (array.data, array.counts) if isinstance(array, SizedArray) else (as_traced(array), {})
+    data, own = (array.padded, array.counts) if isinstance(array, SizedArray) else (as_traced(array), {})
     counts = list(reps) if isinstance(reps, (tuple, list)) else [reps] if is_traced(reps) else np.ravel(reps).tolist()
     counts = [bounded_size(n) if is_traced(n) else index(n) for n in counts]
     if any(n < 0 for n in counts if not is_traced(n)):
@@ -181,10 +181,10 @@ def repeat(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if isinstance(repeats, SizedArray) or is_traced(repeats) or np.size(repeats) != 1:
         if not isinstance(array, SizedArray) or axis not in array.counts:
             raise_unsupported("be repeated with counts of run-time size")
-        repeated = repeat_by_counts(array.data, array.counts[axis], repeats, axis)
-        return SizedArray(repeated.data, {**array.counts, **repeated.counts})
+        repeated = repeat_by_counts(array.padded, array.counts[axis], repeats, axis)
+        return SizedArray(repeated.padded, {**array.counts, **repeated.counts})
     count = index(np.asarray(repeats).reshape(()).item())
-    data = _np.repeat(array.data, count, axis)
+    data = _np.repeat(array.padded, count, axis)
     if axis not in array.counts:
         return array.like(data)
     return SizedArray(data, {**array.counts, axis: as_size(as_traced(array.counts[axis] * count), data.shape[axis])})
@@ -213,6 +213,6 @@ def broadcast_to_sizes(array: Any, sizes: Sequence[Any]) -> Any:
     bounds = [range_of(value_of(n))[1] if is_traced(n) else n for n in sizes]
     for k in range(1, len(own) + 1):  # an array of one size has the bound of that size
         if isinstance(own[-k], TracedArray) and is_traced(sizes[-k]) and same_size(own[-k], sizes[-k]):
-            bounds[-k] = min(bounds[-k], array.data.shape[-k])
+            bounds[-k] = min(bounds[-k], array.padded.shape[-k])
     data = fit(array, sizes, bounds, "operands could not be broadcast together with remapped shapes: {} to {}")
     return wrapped(_np.broadcast_to(data, bounds), {d: n for d, n in enumerate(sizes) if is_traced(n)})

@@ -44,7 +44,7 @@ def contract(name: str, terms: Sequence[Term], result: Sequence[Label], compute:
     compute : callable
         Function from the padded operands to the padded result.
     """
-    datas = [t.array.data if isinstance(t.array, SizedArray) else as_traced(t.array) for t in terms]
+    datas = [t.array.padded if isinstance(t.array, SizedArray) else as_traced(t.array) for t in terms]
     counts: dict[Label, TracedArray] = {}
     for label in dict.fromkeys(n for t in terms for n in t.labels):
         places = [(k, d) for k, t in enumerate(terms) for d, n in enumerate(t.labels) if n == label]

@@ -60,10 +60,10 @@ def median(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     array, axes = _prepared(arguments)
     keepdims = arguments.get("keepdims", False)
     if not array.counts.keys() & set(axes):
-        return keep(array, call(func, {**arguments, "a": array.data}), axes, keepdims)
+        return keep(array, call(func, {**arguments, "a": array.padded}), axes, keepdims)
     lines, count = _sorted_lines(array, axes)
     if not lines.size:
-        return keep(array, func(array.data, axes, keepdims=flag(keepdims)), axes, keepdims)
+        return keep(array, func(array.padded, axes, keepdims=flag(keepdims)), axes, keepdims)
     pair = [value_of(lines.take(_np.clip(k, 0, lines.size - 1))) for k in ((count - 1) // 2, count // 2)]
     middle = TracedArray(xla.concatenate([xla.reshape(p, (1, lines.count)) for p in pair], 0))
     result = value_of(mean(middle, 0))
@@ -80,8 +80,8 @@ def quantile(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     q = (_quantiles.parse_percentiles if name == "percentile" else _quantiles.parse_quantiles)(arguments["q"])
     method = arguments.get("method", "linear")
     if not array.counts.keys() & set(axes):
-        return keep(array, call(func, {**arguments, "a": array.data}), axes, keepdims, q.ndim)
-    _quantiles.check_quantiles(array.data, q, method, None, name)
+        return keep(array, call(func, {**arguments, "a": array.padded}), axes, keepdims, q.ndim)
+    _quantiles.check_quantiles(array.padded, q, method, None, name)
     lines, count = _sorted_lines(array, axes)
     _fail_if_empty(count)
     fractions = _quantiles.broadcast_to_lines(as_traced(q), lines)
@@ -109,6 +109,6 @@ def ignoring_nan(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         leave_if(_np.equal(array.size, 0), f"np.{func.__name__} of an array without elements is nan")
     if is_number:
         return getattr(np, func.__name__.removeprefix("nan"))(**arguments)
-    data = filled(array, np.nan, axes) if array.dtype.kind in "fV" else array.data
+    data = filled(array, np.nan, axes) if array.dtype.kind in "fV" else array.padded
     result = call(func, {**arguments, "a": data})
     return keep(array, result, axes, arguments.get("keepdims", False), leading)

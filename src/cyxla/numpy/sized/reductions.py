@@ -72,7 +72,7 @@ def masked(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if not isinstance(array, SizedArray):
         return call(func, {**arguments, "a": array})
     axes = axes_of(array, arguments)
-    options, reduced = {**arguments, "a": array.data}, [d for d in axes if d in array.counts]
+    options, reduced = {**arguments, "a": array.padded}, [d for d in axes if d in array.counts]
     if len(reduced) < len(array.counts):
         _require_no_out(array, arguments)
     if reduced:
@@ -164,14 +164,14 @@ def cumulative(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     _require_no_out(arguments["a"], arguments)
     array = arguments["a"] if arguments.get("axis") is not None else _np.ravel(arguments["a"])
     axis = arguments.get("axis")
-    return array.like(call(func, {**arguments, "a": array.data, "axis": 0 if axis is None else axis}))
+    return array.like(call(func, {**arguments, "a": array.padded, "axis": 0 if axis is None else axis}))
 
 
 @sized(np.cumulative_sum, np.cumulative_prod)
 def array_api_cumulative(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Compute cumulative sums or products, starting with the identity on request."""
     array = arguments["x"]
-    data = call(func, {**arguments, "x": array.data})
+    data = call(func, {**arguments, "x": array.padded})
     axis = (arguments.get("axis") or 0) % array.ndim
     if not arguments.get("include_initial") or axis not in array.counts:
         return array.like(data)

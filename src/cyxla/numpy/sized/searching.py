@@ -19,7 +19,7 @@ def _like_queries(queries: Any, compute: Callable[[Any], Any]) -> Any:
     """Return a function of each query, of run-time size if the queries are."""
     if not isinstance(queries, SizedArray):
         return compute(queries)
-    return queries.like(compute(queries.data))
+    return queries.like(compute(queries.padded))
 
 
 def _search_sorted(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
@@ -44,7 +44,7 @@ def _is_in(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 
     def compute(queries: Any) -> Any:
         indices = np.searchsorted(candidates, queries)
-        nearest = np.take(candidates.data, np.minimum(indices, candidates.bound - 1))
+        nearest = np.take(candidates.padded, np.minimum(indices, candidates.bound - 1))
         found = np.logical_and(np.equal(nearest, queries), np.less(indices, candidates.count))
         return np.logical_not(found) if invert else found
 
@@ -66,7 +66,7 @@ def _interpolate(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     require_equal(points.count, function_values.count, "fp and xp are not of the same length.")
     fail_unless(np.greater(points.count, 0), points.count, points.count, "array of sample points is empty")
     bound = min(points.bound, function_values.bound)
-    points, function_values = (p.like(resized(p.data, 0, bound)) for p in (points, function_values))
+    points, function_values = (p.like(resized(p.padded, 0, bound)) for p in (points, function_values))
     final = function_values[-1]
     padded = _filled_with(function_values, final)
     limit = points[-1]

@@ -144,9 +144,9 @@ def _reshape(array: SizedArray, sizes: list[Any]) -> Any:
 
 def _shared(result: Any, array: SizedArray) -> Any:
     """Return a result that is a copy here, and may be a view in NumPy, which depends on sizes: writes are refused."""
-    root = (result.data if isinstance(result, SizedArray) else result).root
-    if root is not array.data.root:
-        share(root, [array.data], "a reshaped array", "sizes known at run time")
+    root = (result.padded if isinstance(result, SizedArray) else result).root
+    if root is not array.padded.root:
+        share(root, [array.padded], "a reshaped array", "sizes known at run time")
     return result
 
 
@@ -187,7 +187,7 @@ def _blocks(source: Sequence[Monomial], target: Sequence[Monomial]) -> list[Bloc
 
 
 def _by_blocks(array: SizedArray, sizes: Sequence[Any], blocks: Sequence[Block]) -> Any:
-    data, counts, old, axis = array.data, {}, array.shape, 0
+    data, counts, old, axis = array.padded, {}, array.shape, 0
     for before, after in blocks:
         own, new = [old[d] for d in before], [sizes[d] for d in after]
         data, bounds = _convert(data, axis, own, new)
@@ -254,7 +254,7 @@ def _positions(old_bounds: Sequence[int], old: Sequence[Any], bounds: Sequence[i
 
 def _from_flat(array: SizedArray, sizes: list[Any], unknown: int | None) -> Any:
     """Reshape to sizes whose product is that of the array's sizes in runs that do not fail."""
-    total, bound = array.size, array.data.size
+    total, bound = array.size, array.padded.size
     others = product(n for d, n in enumerate(sizes) if d != unknown)
     message = _RESHAPE_MESSAGE.format(_text(sizes))
     if unknown is None:
@@ -268,7 +268,7 @@ def _from_flat(array: SizedArray, sizes: list[Any], unknown: int | None) -> Any:
         sizes[unknown] = as_size(as_traced(rows), high)
     if not any(map(is_traced, sizes)) and prod(sizes) > bound:
         raise ShapeError(f"cannot reshape {array!r} into shape {_text(sizes)}", where=user_line())
-    data, bounds = _convert(array.data, 0, array.shape, sizes)
+    data, bounds = _convert(array.padded, 0, array.shape, sizes)
     counts = {d: as_size(as_traced(n), bounds[d]) for d, n in enumerate(sizes) if is_traced(n)}
     return _shared(wrapped(data, counts), array)
 

@@ -32,7 +32,7 @@ def slice_along(array: Any, axis: int, key: slice) -> SizedArray:
     step = index(step)
     if step == 0:
         raise ValueError("slice step cannot be zero")
-    data, counts = (array.data, array.counts) if isinstance(array, SizedArray) else (array, {})
+    data, counts = (array.padded, array.counts) if isinstance(array, SizedArray) else (array, {})
     size = counts[axis] if axis in counts else data.shape[axis]
     first, count = _first_and_count(size, start, stop, step)
     bound = _bound(data.shape[axis], start, stop, step)

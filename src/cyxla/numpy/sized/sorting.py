@@ -46,7 +46,7 @@ def partition(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Partition by sorting; indices beyond the size fail at run time."""
     array, axis = flat_if_no_axis(arguments["a"], arguments)
     if axis not in array.counts:
-        return array.like(call(func, {**arguments, "a": array.data, "axis": axis}))
+        return array.like(call(func, {**arguments, "a": array.padded, "axis": axis}))
     count = array.counts[axis]
     for k in _np.ravel(np.asarray(arguments["kth"])).tolist():
         inside = _np.logical_and(_np.less(k, count), _np.greater_equal(k, -count))

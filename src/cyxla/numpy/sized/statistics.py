@@ -164,7 +164,7 @@ def histogram(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         if not isinstance(array, SizedArray):
             return call(func, {**arguments, **aligned})
         masked = filled(SizedArray(aligned["weights"], {0: array.count}), 0)
-    array = array.like(resized(array.data, 0, max(array.bound, 2)))
+    array = array.like(resized(array.padded, 0, max(array.bound, 2)))
     masked = resized(masked, 0, array.bound)
     counts, edges = call(func, {**arguments, "a": _in_range(array), "weights": masked})
     if weights is None and not arguments.get("density"):
@@ -174,10 +174,10 @@ def histogram(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 
 def _in_range(array: SizedArray) -> TracedArray:
     """Return padded elements whose padding is the first element; if there are none, 0 and 1, NumPy's default range."""
-    first = array.data[0]
+    first = array.padded[0]
     others = _np.where(np.arange(array.bound) > 0, 1, 0).astype(array.dtype)
     replacement = _np.where(_np.greater(array.count, 0), first, others)
-    return TracedArray(value_of(_np.where(valid(array), array.data, replacement)))
+    return TracedArray(value_of(_np.where(valid(array), array.padded, replacement)))
 
 
 @sized(np.bincount)
@@ -197,7 +197,7 @@ def bincount(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     counts = _without_padding(call(func, {**arguments, "x": filled(array, 0)}), array)
     if isinstance(counts, SizedArray):
         is_zero = _np.where(np.arange(counts.bound) == 0, 1, 0)
-        return counts.like(counts.data - is_zero * (array.bound - array.count))
+        return counts.like(counts.padded - is_zero * (array.bound - array.count))
     first = as_traced(_np.where(np.arange(counts.shape[0]) == 0, 1, 0))
     return counts - first * (array.bound - array.count)
 
@@ -207,4 +207,4 @@ def _without_padding(counts: Any, array: SizedArray) -> Any:
     if not isinstance(counts, SizedArray):
         return counts
     count = _np.where(_np.equal(array.count, 0), 0, counts.count)
-    return SizedArray(counts.data, {0: as_size(as_traced(count), counts.bound)})
+    return SizedArray(counts.padded, {0: as_size(as_traced(count), counts.bound)})

@@ -29,7 +29,7 @@ def _reduce(ufunc: np.ufunc, array: Any, axis: Any = 0, *args: Any, **kwargs: An
 def _accumulate(ufunc: np.ufunc, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
     if out is not None or not isinstance(array, SizedArray):
         raise_unsupported(f"be passed to np.{ufunc.__name__}.accumulate with these arguments")
-    return array.like(ufunc.accumulate(array.data, axis, dtype))
+    return array.like(ufunc.accumulate(array.padded, axis, dtype))
 
 
 def _outer(ufunc: np.ufunc, first: Any, second: Any, **kwargs: Any) -> Any:

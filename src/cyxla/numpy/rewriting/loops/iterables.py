@@ -470,7 +470,7 @@ def _source_of(value: Any) -> Source | None:
     if isinstance(value, (TracedArray, np.ndarray)) and np.ndim(value):
         return _source_of_array(value)
     if isinstance(value, SizedArray):
-        return Source(value.shape[0], _Elements(value).__getitem__, int(value.data.shape[0]))
+        return Source(value.shape[0], _Elements(value).__getitem__, int(value.padded.shape[0]))
     if isinstance(value, StackedList) and value.stacks is not None:
         stacks = [_Elements(s) if isinstance(s, SizedArray) else s for s in value.stacks]
         return Source(value.length, lambda n: value.copy_of(n, stacks), value.bound)
@@ -501,7 +501,7 @@ class _Elements:
     def __getitem__(self, number: Any) -> Any:
         if not self._is_vector or not is_traced(number):
             return self._array[number]
-        return self._array.data.at[number].get(mode="unchecked")
+        return self._array.padded.at[number].get(mode="unchecked")
 
 
 def _affine(start: int, step: int, number: Any) -> Any:

@@ -34,7 +34,7 @@ class Sizes:
         values = (one, other)
         if not all(isinstance(v, (SizedArray, TracedArray, np.ndarray)) and v.ndim for v in values):
             return None
-        shapes = [v.data.shape if isinstance(v, SizedArray) else v.shape for v in values]
+        shapes = [v.padded.shape if isinstance(v, SizedArray) else v.shape for v in values]
         counted = [v.run_time_dims if isinstance(v, SizedArray) else () for v in values]
         if one is other or len(shapes[0]) != len(shapes[1]) or one.dtype != other.dtype:
             return None

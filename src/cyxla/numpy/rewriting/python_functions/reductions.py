@@ -38,7 +38,7 @@ def _is_long(values: Any) -> bool:
 
 def _is_sized(values: Any) -> bool:
     """Return True for a vector of run-time size, which may have elements."""
-    return isinstance(values, SizedArray) and values.ndim == 1 and values.data.shape[0] > 0
+    return isinstance(values, SizedArray) and values.ndim == 1 and values.padded.shape[0] > 0
 
 
 def _whole(values: Any) -> Any:

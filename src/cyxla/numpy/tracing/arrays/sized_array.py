@@ -80,14 +80,14 @@ class SizedArray(NDArrayOperatorsMixin):
     # -- attributes
 
     @property
-    def data(self) -> Any:
+    def padded(self) -> Any:
         """Elements, padded to the bounds."""
         return self._data
 
     @property
     def counts(self) -> dict[int, Any]:
         """Size of each run-time dimension as a Python integer."""
-        dims = self.data.shape
+        dims = self.padded.shape
         return {d: size_array(value_of(n), dims[d]) for d, n in self._counts.items()}
 
     @property
@@ -103,7 +103,7 @@ class SizedArray(NDArrayOperatorsMixin):
     @property
     def bound(self) -> int:
         """Greatest possible size of the only run-time dimension."""
-        return int(self.data.shape[self.axis])
+        return int(self.padded.shape[self.axis])
 
     @property
     def axis(self) -> int:
@@ -122,19 +122,19 @@ class SizedArray(NDArrayOperatorsMixin):
     @property
     def dtype(self) -> Dtype:
         """Element type."""
-        dtype: Dtype = self.data.dtype
+        dtype: Dtype = self.padded.dtype
         return dtype
 
     @property
     def ndim(self) -> int:
         """Number of dimensions."""
-        return int(self.data.ndim)
+        return int(self.padded.ndim)
 
     @property
     def shape(self) -> tuple[Any, ...]:
         """Dimension sizes, some of which are traced integers."""
         counts = self.counts
-        return tuple([counts.get(d, n) for d, n in enumerate(self.data.shape)])
+        return tuple([counts.get(d, n) for d, n in enumerate(self.padded.shape)])
 
     @property
     def size(self) -> Any:
@@ -185,11 +185,11 @@ class SizedArray(NDArrayOperatorsMixin):
 
     def astype(self, dtype: Any, **options: Any) -> SizedArray:
         """Convert to another dtype."""
-        return self.like(self.data.astype(dtype, **options))
+        return self.like(self.padded.astype(dtype, **options))
 
     def copy(self, order: str = "C") -> SizedArray:
         """Return a copy."""
-        return self.like(self.data.copy())
+        return self.like(self.padded.copy())
 
     def tolist(self) -> Any:
         """Return the elements of a vector as a list of Python numbers."""
@@ -235,12 +235,12 @@ class SizedArray(NDArrayOperatorsMixin):
     # -- operations that need values or sizes while tracing
 
     def __len__(self) -> int:
-        if 0 in self.run_time_dims and self.data.shape[0]:
+        if 0 in self.run_time_dims and self.padded.shape[0]:
             raise_unsupported("have a length while tracing", "x.shape[0] and x.size are traced integers")
-        return int(self.data.shape[0])
+        return int(self.padded.shape[0])
 
     def __iter__(self) -> Iterator[Any]:
-        if 0 in self.run_time_dims and self.data.shape[0]:
+        if 0 in self.run_time_dims and self.padded.shape[0]:
             raise_unsupported("be iterated over", "use cyxla.fori_loop(0, x.shape[0], ..), or operations on the array")
         return map(self.__getitem__, range(len(self)))
 
@@ -260,14 +260,14 @@ class SizedArray(NDArrayOperatorsMixin):
 
     def refused_text(self, where: str) -> TraceError:
         """Return the error of an operation that needs the values as a text."""
-        error: TraceError = self.data.refused_text(where)
+        error: TraceError = self.padded.refused_text(where)
         return error
 
     def __repr__(self) -> str:
         if not isinstance(self._data, TracedArray):
             return f"SizedArray({self._data}, {self._counts})"
         note_text(self)
-        sizes = ", ".join(f"<={n}" if d in self._counts else str(n) for d, n in enumerate(self.data.shape))
+        sizes = ", ".join(f"<={n}" if d in self._counts else str(n) for d, n in enumerate(self.padded.shape))
         return f"SizedArray({self.dtype}[{sizes}])"
 
 
@@ -339,7 +339,7 @@ def _is_below(op: XlaOp, axis: int, count: XlaOp) -> XlaOp:
 
 def valid(array: SizedArray, axes: Iterable[int] | None = None) -> TracedArray:
     """Return the mask of the elements of an array that are not padding along some dimensions, by default all."""
-    return TracedArray(is_within(value_of(array.data), _ops(array, axes)))
+    return TracedArray(is_within(value_of(array.padded), _ops(array, axes)))
 
 
 def _ops(array: SizedArray, axes: Iterable[int] | None) -> dict[int, XlaOp]:
@@ -359,7 +359,7 @@ def filled(array: SizedArray, filler: Any, axes: Iterable[int] | None = None) ->
     axes : iterable of int, optional
         Dimensions whose padding is filled; by default all.
     """
-    op, counts = value_of(array.data), _ops(array, axes)
+    op, counts = value_of(array.padded), _ops(array, axes)
     if not counts:
         return TracedArray(op, rank0=Rank0.ARRAY)
     scalar = filler(op) if callable(filler) else values.scalar(op, filler)
@@ -421,7 +421,7 @@ def _trim(data: np.ndarray[Any, Any], counts: Mapping[int, int]) -> np.ndarray[A
 
 def _parts(array: SizedArray) -> Sequence[Any]:
     if isinstance(array._data, (TracedArray, type(None))):
-        return (array.data, *array.counts.values())
+        return (array.padded, *array.counts.values())
     return (array._data, *array._counts.values())
 
 

@@ -497,7 +497,7 @@ def _doubtful(stack: Any, doubts: tuple[Doubt, Doubt] | None) -> Any:
     """Return an array as one that tells in which runs some of its numbers are of another class."""
     if doubts is None:
         return stack
-    made = TracedArray(value_of(stack if isinstance(stack, TracedArray) else stack.data))
+    made = TracedArray(value_of(stack if isinstance(stack, TracedArray) else stack.padded))
     made.doubt = doubts[0]
     return made if isinstance(stack, TracedArray) else stack.like(made)
 

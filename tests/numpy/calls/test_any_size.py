@@ -373,6 +373,34 @@ def test_bounds_of_programs_with_loops_are_tight(function, sizes, bounds):
     assert [e.executable.inputs[0].dims for e in compiled._any_size.entries] == [(n, n) for n in bounds]
 
 
+FLATTENED = {
+    "argmax": lambda x: np.argmax(x),
+    "median": lambda x: np.median(x),
+    "ravel": lambda x: np.convolve(x.ravel(), np.ones(3)),
+    "nonzero": lambda x: np.nonzero(x > 0)[1],
+    "mask": lambda x: x[x > 0],
+    "unique": lambda x: np.unique(x, return_inverse=True)[1],
+}
+
+
+@pytest.mark.parametrize("name", FLATTENED)
+def test_bounds_of_programs_that_flatten_are_tight(name):
+    compiled = cyxla.jit(FLATTENED[name])
+    for shape in ((6, 4), (20, 7), (9, 3), (30, 2), (1, 1), (16, 4)):
+        x = np.random.default_rng(shape[0]).standard_normal(shape)
+        np.testing.assert_allclose(compiled(x), FLATTENED[name](x))
+    ((inputs, *_),) = (e.executable.inputs for e in compiled._any_size.entries)
+    assert inputs.dims[0] * inputs.dims[1] <= any_size.MOST_MOVED_BYTES
+
+
+def test_arrays_that_are_moved_as_a_whole_are_served_by_bounds_of_their_size():
+    compiled = cyxla.jit(FLATTENED["argmax"])
+    for shape in ((300, 200), (310, 220), (320, 230), (257, 129), (3, 2), (400, 250)):
+        x = np.random.default_rng(shape[0]).standard_normal(shape)
+        assert compiled(x) == np.argmax(x)
+    assert [e.executable.inputs[0].dims for e in compiled._any_size.entries] == [(512, 256), (8, 4)]
+
+
 def test_loops_of_few_elements_have_generous_bounds():
     def total(x):
         for k in range(len(x)):

@@ -18,7 +18,7 @@ from cyxla._native.dispatch import CallSignature, CaughtError, Compiled, Node
 from cyxla.errors import UnimplementedError
 from cyxla.forking import new_lock
 from cyxla.numpy.calls.entries import Entry
-from cyxla.numpy.calls.lowering import LargeLoopError, OpenSizes
+from cyxla.numpy.calls.lowering import LargeArrayError, OpenSizes
 from cyxla.numpy.calls.signatures import Call
 from cyxla.numpy.calls.size_history import OpenDims, Shapes, SizeHistory, group_key, shapes_of
 from cyxla.records import dataclass
@@ -27,13 +27,13 @@ MODES: Final = ("auto", "any", "exact")
 SIZES_BEFORE: Final = {"auto": 2, "any": 1}  # sizes of a dimension that are compiled exactly, before any size is
 MOST_BYTES: Final = 1 << 27  # of a padded array; larger ones are better compiled for each size than padded
 MOST_PRODUCT_BYTES: Final = 1 << 23  # of an array that is padded along several dimensions, unless bounds are tight
-MOST_LOOP_BYTES: Final = 1 << 17  # of an array that a loop changes, likewise: iterations may go over all of it
+MOST_MOVED_BYTES: Final = 1 << 17  # of an array that is flattened, or changed by a loop, likewise: time follows bounds
 LEAST_BOUNDS: Final = (4096, 1024, 256)  # elements of a dimension: those beyond the size take only address space
 LEAST_BOUNDS_OF_LISTS: Final = LEAST_BOUNDS[1:]  # of the first program: 4096 x 4096 elements would often be too many
 COMPILATIONS: Final = 10  # times as long as a compilation take the calls of a size that gets a program of its own
 LEAST_SECONDS: Final = 1.0  # that they take at least
 MOST_RECURRING: Final = 4  # sizes with programs of their own
-MOST_RECURRING_LOOPS: Final = 16  # of a program whose loops are slow, as soon as a size has taken as long as compiling
+MOST_RECURRING_LARGE: Final = 16  # if time follows bounds, as soon as the calls have taken as long as a compilation
 MOST_SIZES: Final = 4096  # sizes whose time is added up
 MOST_BUFFERS: Final = 2  # sets of padded arguments that a program keeps
 ROOM: Final = 4  # times a size, rounded up to a power of two, is the bound
@@ -51,21 +51,21 @@ class Bounds(NamedTuple):
         Bound of each group of equal dimensions.
     padded_bytes : int
         Greatest size of an array that is padded along several dimensions.
-    loop_bytes : int or None
-        Greatest size of an array that a loop changes, if there is one.
+    moved_bytes : int or None
+        Greatest size of an array that a loop changes, or that is flattened, if there is one.
     """
 
     most: tuple[int, ...]
     padded_bytes: int
-    loop_bytes: int | None = None
+    moved_bytes: int | None = None
 
-    def have_room_for(self, large: LargeLoopError) -> bool:
+    def have_room_for(self, large: LargeArrayError) -> bool:
         """Return True if an array that was too large with other bounds most likely is not with these."""
-        return self.loop_bytes is None or large.nbytes(self.most) <= self.loop_bytes
+        return self.moved_bytes is None or large.nbytes(self.most) <= self.moved_bytes
 
-    def least(self, large: LargeLoopError | None) -> tuple[int, ...]:
-        """Return the smallest sizes that are served: large ones if the time of a loop follows the bounds."""
-        return tuple([0 if large is None or self.loop_bytes is not None else n // 2 for n in self.most])
+    def least(self, large: LargeArrayError | None) -> tuple[int, ...]:
+        """Return the smallest sizes that are served: large ones if the time follows the bounds."""
+        return tuple([0 if large is None or self.moved_bytes is not None else n // 2 for n in self.most])
 
 
 class RecurringSizes:
@@ -327,7 +327,7 @@ class AnySizePrograms:
         if self.mode != "auto":
             return RecurringSizes()
         if any(least):
-            return RecurringSizes(MOST_RECURRING_LOOPS, 1)
+            return RecurringSizes(MOST_RECURRING_LARGE, 1)
         return RecurringSizes(MOST_RECURRING, COMPILATIONS, LEAST_SECONDS)
 
     def _new_program(
@@ -340,7 +340,7 @@ class AnySizePrograms:
         compile_: Compile,
     ) -> AnySizeProgram | None:
         static = dims.without(shapes)
-        large: LargeLoopError | None = None
+        large: LargeArrayError | None = None
         try:
             for bounds in candidates:
                 if large is not None and not bounds.have_room_for(large):
@@ -350,8 +350,8 @@ class AnySizePrograms:
                 if any(n > MOST_BYTES for n in program.padded_bytes(call.leaves)):
                     continue
                 try:
-                    entry = compile_(call, OpenSizes(dims.groups, bounds.most, bounds.padded_bytes, bounds.loop_bytes))
-                except LargeLoopError as error:
+                    entry = compile_(call, OpenSizes(dims.groups, bounds.most, bounds.padded_bytes, bounds.moved_bytes))
+                except LargeArrayError as error:
                     large, entry = error, None
                 if entry is not None:
                     return replace(program, entry=entry)
@@ -369,8 +369,8 @@ def possible_bounds(sizes: tuple[int, ...], least: Sequence[int] = LEAST_BOUNDS)
     """Return generous bounds for dimensions that had these sizes, then less generous ones, and two tight ones."""
     generous = [tuple([max(k, ROOM * _power_of_two(n)) for n in sizes]) for k in least]
     twice, once = (tuple([k * _power_of_two(n) for n in sizes]) for k in (2, 1))
-    bounds = [Bounds(most, MOST_PRODUCT_BYTES, MOST_LOOP_BYTES) for most in dict.fromkeys(generous)]
-    return [*bounds, Bounds(twice, MOST_BYTES, MOST_LOOP_BYTES), Bounds(once, MOST_BYTES)]
+    bounds = [Bounds(most, MOST_PRODUCT_BYTES, MOST_MOVED_BYTES) for most in dict.fromkeys(generous)]
+    return [*bounds, Bounds(twice, MOST_BYTES, MOST_MOVED_BYTES), Bounds(once, MOST_BYTES)]
 
 
 def _power_of_two(size: int) -> int:

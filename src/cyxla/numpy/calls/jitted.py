@@ -520,7 +520,7 @@ class Jitted(Dispatcher, Generic[P, R]):
                 return None
             if lowered.dense or lowered.largest_bytes > MOST_BYTES:
                 return None
-            open_sizes.check_loops(lowered)
+            open_sizes.check_time(lowered)
             entry = self._compile_tiered(lowered, call, {"sparse": True})
         entry.seconds = perf_counter() - started
         self.programs.count(entry.seconds)

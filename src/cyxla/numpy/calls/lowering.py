@@ -126,26 +126,28 @@ class OpenSizes(NamedTuple):
         Greatest size of each group.
     most_padded_bytes : int, optional
         Greatest size of a padded array with several of these dimensions.
-    most_loop_bytes : int, optional
-        Greatest size of an array that a loop changes: each iteration may go over all of it.
+    most_moved_bytes : int, optional
+        Greatest size of an array that a loop changes, whose iterations may go over all of it, or that is flattened.
     """
 
     groups: tuple[tuple[tuple[int, int], ...], ...]
     bounds: tuple[int, ...]
     most_padded_bytes: int | None = None
-    most_loop_bytes: int | None = None
+    most_moved_bytes: int | None = None
 
-    def check_loops(self, lowered: Lowered) -> None:
-        """Raise `LargeLoopError` if the loops of a program change an array that is too large."""
-        if self.most_loop_bytes is None:
+    def check_time(self, lowered: Lowered) -> None:
+        """Raise `LargeArrayError` if the time of a program follows the bounds of an array that is too large."""
+        if self.most_moved_bytes is None:
             return
-        shape = max(lowered.shapes_in_loops, key=lambda shape: shape.nbytes, default=None)
-        if shape is not None and shape.nbytes > self.most_loop_bytes:
-            raise LargeLoopError(shape, self.bounds)
+        shapes = [*lowered.shapes_in_loops, *lowered.program.flattened]
+        padded = [shape for shape in shapes if not set(self.bounds).isdisjoint(shape.dims)]
+        shape = max(padded, key=lambda shape: shape.nbytes, default=None)
+        if shape is not None and shape.nbytes > self.most_moved_bytes:
+            raise LargeArrayError(shape, self.bounds)
 
 
-class LargeLoopError(Exception):
-    """A loop changes an array that is too large with these bounds.
+class LargeArrayError(Exception):
+    """A program takes the time of all elements of an array, up to its bounds, and these are many.
 
     Parameters
     ----------

@@ -150,6 +150,8 @@ class MaskPlan:
     def pack(self, part: TracedArray) -> tuple[TracedArray, TracedArray]:
         """Return the masked elements, packed along the dimension of the block, and their number."""
         mask = require_current().capture(self.mask)
+        if mask.shape.rank > 1:
+            require_current().program.flattened.append(mask.shape)
         rest = self.uncovered_dims
         order = [*range(self.mask_dim, self.mask_dim + mask.shape.rank), *rest]
         sizes = (mask.shape.size, *[self.basic.result[d] for d in rest])

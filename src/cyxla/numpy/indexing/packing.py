@@ -92,6 +92,7 @@ def nonzero_indices(mask: XlaOp) -> tuple[SizedArray, ...]:
     if len(sizes) == 1:
         indices, count = pack_indices(flat)
         return (SizedArray(TracedArray(indices), {0: count}),)
+    require_current().program.flattened.append(mask.shape)
     coordinates = [
         xla.reshape(values.iota_along(mask.builder, ElementType.S64, sizes, d), (size,)) for d in range(len(sizes))
     ]

@@ -32,7 +32,10 @@ def _prepared(arguments: dict[str, Any]) -> tuple[SizedArray, tuple[int, ...]]:
     array = arguments["a"]
     if not isinstance(array, SizedArray):
         raise_unsupported("be the quantiles of np.quantile")
-    return array, axes_of(array, arguments)
+    axes = axes_of(array, arguments)
+    if len(axes) > 1:
+        require_current().program.flattened.append(value_of(array.padded).shape)
+    return array, axes
 
 
 def _sorted_lines(array: SizedArray, axes: tuple[int, ...]) -> tuple[SortedLines, Number]:

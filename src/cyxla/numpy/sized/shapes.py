@@ -211,6 +211,7 @@ def _convert(data: Any, axis: int, own: Sequence[Any], new: Sequence[Any]) -> tu
         bounds = [total // max(rest, 1) if is_traced(n) else n for n in new]
         flat = data.reshape((*dims[:axis], total, *dims[end:]))
         return _cut(flat, axis, prod(bounds)).reshape((*dims[:axis], *bounds, *dims[end:])), bounds
+    require_current().program.flattened.append(value_of(data).shape)
     source = _positions(dims[axis:end], own, bounds, new)
     flat = data.reshape((*dims[:axis], total, *dims[end:]))
     taken = _np.take(flat, source, axis=axis, mode="clip") if total else resized(flat, axis, prod(bounds))

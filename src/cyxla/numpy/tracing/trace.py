@@ -116,6 +116,8 @@ class Program:
         Parameters among `python_integers` that determine the lengths of slices in loops, and had better be static.
     most_padded_bytes : int, optional
         Greatest size of a padded array with several run-time dimensions.
+    flattened : list of Shape
+        Shapes of padded arrays with several dimensions of which all elements are moved, up to the bounds.
     largest_padding : (int, str)
         Bytes of the largest array of run-time size, padded to its bounds, and the line that makes it, if it is large.
     catches : bool
@@ -175,6 +177,7 @@ class Program:
     python_integers: frozenset[int] = frozenset()
     window_sizes: set[int] = field(default_factory=set)
     most_padded_bytes: int | None = None
+    flattened: list[Shape] = field(default_factory=list)
     largest_padding: tuple[int, str] = (0, "")
     catches: bool = False
     raised: list[OpError] = field(default_factory=list)

@@ -57,3 +57,35 @@ def test_points_that_numpy_refuses(function, x, message):
 def test_iterators_of_numpy_are_refused():
     with pytest.raises(cyxla.errors.UnimplementedError, match="nditer cannot be traced"):
         cyxla.jit(lambda x: [v * 2 for v in np.nditer(x[x > 0])], fallback="error")(X)
+
+
+K = np.array([2, 0, 5, 2])
+
+LENGTHS = {
+    "of a number": lambda k, n: np.bincount(k, minlength=n),
+    "of a selection": lambda k, n: np.bincount(k[k > 1], minlength=n),
+    "with weights": lambda k, n: np.bincount(k, weights=k * 0.5, minlength=n),
+    "of a selection with weights": lambda k, n: np.bincount(k[k > 1], k[k > 1] * 0.5, minlength=n),
+    "of a length": lambda k, n: np.bincount(k, minlength=len(k[k > 1]) + n),
+    "of groups": lambda k, n: np.bincount(np.unique(k, return_inverse=True)[1], minlength=len(np.unique(k))),
+    "of pairs": lambda k, n: np.bincount(k * n + k, minlength=n * n).reshape(-1, 1),
+}
+
+
+@pytest.mark.parametrize("name", LENGTHS)
+@pytest.mark.parametrize("n", [0, 3, 9])
+def test_least_lengths_of_counts(name, n):
+    compiled = cyxla.jit(LENGTHS[name])
+    for k in (K, K[:1], K[1:2], K[:0]):
+        if (k > 1).any() or "weights" not in name:  # NumPy counts no elements in integers despite weights
+            expected = LENGTHS[name](k, np.int64(n))
+            np.testing.assert_array_equal(compiled(k, np.int64(n)), expected, strict=True)
+
+
+@pytest.mark.parametrize("n, error, message", [
+    (-1, ValueError, "'minlength' must not be negative"),
+    (1 << 40, cyxla.errors.UnimplementedError, "minlength= is beyond"),
+])  # fmt: skip
+def test_least_lengths_that_are_refused(n, error, message):
+    with pytest.raises(error, match=message):
+        cyxla.jit(lambda k, n: np.bincount(k, minlength=n), fallback="error")(K, np.int64(n))

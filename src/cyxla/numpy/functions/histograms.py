@@ -15,7 +15,7 @@ from cyxla.numpy.functions.sorting import find_insertion_indices, gather_element
 from cyxla.numpy.indexing.ranges import range_of
 from cyxla.numpy.tracing.arrays.deferred_array import DeferredArray
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, require_known, value_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, require_known, value_of
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.promotion import result_type
@@ -62,6 +62,8 @@ def scatter_counts(indices: XlaOp, size: int, weights: XlaOp | None = None) -> X
 @implements(np.bincount, note="of a traced array no element may be beyond minlength=, or 65,535 without it")
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     """Count the occurrences of each non-negative integer."""
+    if is_traced(minlength):
+        return lengthened(bincount(x, weights), minlength)
     array = as_traced(x)
     minlength = _parse_minlength(minlength)
     _check_bincount_operand(array)
@@ -76,6 +78,20 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     if minlength or greatest is None:
         return counts
     return SizedArray(counts, {0: as_size(greatest + 1, size)})
+
+
+def lengthened(counts: Any, length: TracedArray) -> SizedArray:
+    """Return counts with zeros behind them up to a length known at run time."""
+    if length.ndim or length.dtype.kind not in "iu":
+        raise TypeError(f"'{length.dtype}' object cannot be interpreted as an integer")
+    least: Any = length.astype(_S64)
+    _fail_if_any(value_of(np.less(least, 0)), ValueError("'minlength' must not be negative"))
+    padded, count = (counts.padded, counts.count) if isinstance(counts, SizedArray) else (counts, counts.size)
+    bound = max(padded.size, min(range_of(value_of(least))[1], _GREATEST_LENGTH))
+    text = f"bincount: minlength= is beyond {bound}, the greatest length of the result"
+    _fail_if_any(value_of(np.greater(least, bound)), UnimplementedError(text, hint="limit it: np.minimum(n, 1000)"))
+    zeros = xla.pad_in_dim(value_of(padded), values.scalar(value_of(padded), 0), 0, 0, bound - padded.size)
+    return SizedArray(TracedArray(zeros), {0: as_size(as_traced(np.maximum(count, least)), bound)})
 
 
 def _check_range(indices: XlaOp, size: int, minlength: int) -> TracedArray:

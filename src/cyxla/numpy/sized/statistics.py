@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.numpy.functions.histograms import lengthened
 from cyxla.numpy.sized.elementwise import align_arguments
 from cyxla.numpy.sized.frames import leave_if, rank_of, require_same_shape, resized
 from cyxla.numpy.sized.reductions import fail_if_empty
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, is_sized, raise_unsupported, valid
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN
 
 _np: Any = np  # its functions dispatch to this package
@@ -183,6 +184,10 @@ def _in_range(array: SizedArray) -> TracedArray:
 @sized(np.bincount)
 def bincount(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Count integers; the padding is 0 and weighs nothing."""
+    length = arguments.pop("minlength", 0)
+    if is_traced(length):
+        return lengthened(bincount(func, arguments), length)
+    arguments["minlength"] = length
     array, weights = arguments["x"], arguments.get("weights")
     if weights is not None:
         if isinstance(array, SizedArray):  # despite the weights

@@ -89,3 +89,21 @@ def test_least_lengths_of_counts(name, n):
 def test_least_lengths_that_are_refused(n, error, message):
     with pytest.raises(error, match=message):
         cyxla.jit(lambda k, n: np.bincount(k, minlength=n), fallback="error")(K, np.int64(n))
+
+
+KNOWN = {
+    "an array that is broadcast": lambda x: np.broadcast_to(np.arange(4), (len(x[x > 0]), 4)),
+    "a constant that is broadcast": lambda x: np.broadcast_to(K, (len(x[x > 0]), 4)) * 1,
+    "a list that is broadcast": lambda x: np.broadcast_to([1.0, 2], (len(x[x > 0]), 2)),
+    "a number that is broadcast": lambda x: np.broadcast_to(2.5, len(x[x > 0])),
+    "a mask of a window": lambda x: np.hanning(4)[x > 0],
+    "an index of a window": lambda x: np.kaiser(4, 2.0)[np.argmax(x)],
+    "windows": lambda x: (np.bartlett(4) + np.blackman(4) * np.hamming(4))[x > 1],
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_known_arrays_take_sizes_and_masks_known_at_run_time(name):
+    expected, got = KNOWN[name](X), cyxla.jit(KNOWN[name], fallback="error")(X)
+    assert type(got) is type(expected)
+    np.testing.assert_allclose(got, expected, rtol=1e-15, strict=True)

@@ -36,7 +36,7 @@ from cyxla.numpy.substitutes.ufuncs_of_lists import UfuncOfLists, as_array, is_t
 from cyxla.numpy.tracing.arrays.known_array import KnownArray
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, is_sized
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced, require_sizes
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, require_sizes
 from cyxla.numpy.tracing.function_calls import call_function
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS
@@ -49,6 +49,7 @@ _CONVERSIONS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortra
 _CREATION = (
     "zeros", "ones", "empty", "full", "eye", "identity", "arange", "linspace", "logspace", "geomspace", "tri",
     "zeros_like", "ones_like", "empty_like", "full_like", "copy", "indices", "fromfunction", "diag", "tile", "repeat",
+    "bartlett", "blackman", "hamming", "hanning", "kaiser",
 )  # fmt: skip
 _FIRST_ARGUMENT_FUNCTIONS = ("reshape",)
 _SEQUENCE_FUNCTIONS = ("concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "linalg.multi_dot")
@@ -204,6 +205,17 @@ def _has_traced_size(original: Callable[..., Any], args: tuple[Any, ...], kwargs
     return is_traced(args[0] if args else kwargs.get("shape"))
 
 
+def _substitute_broadcast(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Substitute a function of an array and a shape, whose sizes may be traced where the array is not."""
+
+    def substitute(array: Any, shape: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_traced(shape) and not isinstance(array, SizedArray):
+            return hooks.sized_function(original, (as_traced(as_array(array)), shape, *args), kwargs)
+        return original(array, shape, *args, **kwargs)
+
+    return substitute
+
+
 def _substitute_take(original: Callable[..., Any]) -> Callable[..., Any]:
     """Substitute a look-up: NumPy dispatches on the array alone, not on its indices."""
 
@@ -266,6 +278,7 @@ def _lists_to_arrays(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 _SUBSTITUTE_MAKERS: dict[Callable[[Any], Callable[..., Any]], tuple[str, ...]] = {
     _substitute_conversion: _CONVERSIONS, _substitute_creation: _CREATION, _substitute_take: ("take",),
+    _substitute_broadcast: ("broadcast_to",),
     ndenumerate: ("ndenumerate",), nditer: ("nditer",),
     _substitute_first_argument: _FIRST_ARGUMENT_FUNCTIONS, _substitute_list_arguments: _ARRAY_FUNCTIONS,
     _substitute_sequence_arguments: _SEQUENCE_FUNCTIONS, _substitute_sort_by_keys: ("lexsort",),

@@ -193,17 +193,17 @@ def lies_within(start: XlaOp, length: int, step: int, size: int) -> bool:
 
 
 def require_empty(start: XlaOp, length: int, step: int) -> None:
-    """Check that a slice without elements does not begin before the end of its axis, and end beyond it.
+    """Check that a slice whose bounds are equal, or in the wrong order for its step, has no elements.
 
     Raises
     ------
     CutSliceError
-        One of its bounds alone may count from the end, as in ``x[i:i - 1]``.
+        One of its bounds alone may be negative, and count from the end: ``x[i:i - 1]`` has elements if ``i`` is 0.
     """
     low, high = range_of(start)
     ends = sorted((0, length))
     if length * step < 0 and low + ends[0] < 0 <= high + ends[1]:
-        raise CutSliceError("a slice without elements has some for a negative bound", where=_trace.user_line())
+        raise CutSliceError("a bound of a slice may count from the end of its axis", where=_trace.user_line())
 
 
 def _slice_out_of_bounds(low: XlaOp, last: int, trace: Trace) -> list[XlaOp]:

@@ -55,6 +55,9 @@ Supported are
 * loops over their elements or rows, or that carry such arrays, whose greatest size stays the same; branches
   that leave an array with different sizes, or of `cyxla.cond`; and `cyxla.grad`.
 
+Slices whose bounds are so many elements apart, as `x[i:i + 3]`, have a known size. In a function in which one reaches
+beyond an end of its axis, where NumPy's is shorter, all of them have sizes known at run time from that call on.
+
 `y.size`, `y.shape[0]` and `len(y)` are traced integers. All other functions raise `TraceError`. A new
 shape may be any that NumPy accepts; elements are moved unless the shapes agree but for factors that are known, as
 `x.reshape(n, 4, -1)` of an array of shape (n, 64) does. Greatest sizes multiply, so that an array of several such

@@ -67,7 +67,8 @@ def _apply_operator(ufunc: np.ufunc, *operands: Any) -> Any:
         return made
     operands = tuple(python_numbers.without_bools(ufunc, operands, kinds))
     if ufunc is _BINARY["pow"]:
-        result = python_numbers.power(lambda *values: call(ufunc, values), *operands)
+        function = np.float_power if kinds[0] is float and _is_half(operands[1]) else ufunc
+        result = python_numbers.power(lambda *values: call(function, values), *operands)
     else:
         result = call(ufunc, operands)
     python_numbers.check(ufunc, operands, result)
@@ -138,6 +139,10 @@ def _equality(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     return operator
 
 
+def _is_half(value: Any) -> bool:
+    return isinstance(value, float) and value == 0.5
+
+
 def _is_not_numeric(value: Any) -> bool:
     return isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "SUMm"
 
@@ -150,6 +155,8 @@ _FOR_ALL_DTYPES = (np.square,)  # the others apply to floats and complex numbers
 
 def _power(self: TracedArray, other: Any) -> Any:
     """Raise to a power; NumPy's operator, unlike its function, has shortcuts, which differ at infinities."""
+    if _is_half(other) and self.dtype.kind == "f" and _is_scalar(self) and not self.weak:
+        return _apply_operator(np.float_power, self, other).astype(self.dtype)  # that of -inf is inf, unlike an array's
     shortcut = _POWER_SHORTCUTS.get((type(other), other)) if type(other) in (int, float) else None
     if shortcut is not _FOR_ALL_DTYPES[0] and python_numbers.kind_of(self) is not None:
         shortcut = None

@@ -26,6 +26,10 @@ def root(x):
     return x**0.5
 
 
+def root_by_numpy(x):
+    return x ** np.float64(0.5)
+
+
 def trunc(x):
     return math.trunc(x)
 
@@ -45,6 +49,7 @@ CASES = [
     (power, [(2.0, 3.0), (0.0, -1.0), (-0.0, -3.0), (0.0, -0.5), (0.0, -INF), (1e200, 2.0), (-8.0, 0.5), (NAN, 0.0)]),
     (root, [(4.0,), (-INF,), (-0.0,), (NAN,), (INF,), (4,), (np.float16(3),), (np.float32(2),), (np.float32(-INF),)]),
     (root, [(np.float64(-INF),), (np.float64(-0.0),), (np.array([-INF, -0.0]),), (np.array(-INF),)]),
+    (root_by_numpy, [(np.float32(2),), (np.float16(2),), (np.float64(2),), (4.0,)]),
     (trunc, [(2.5,), (-2.5,), (3,), (np.float64(2.5),), (np.float32(0.3),), (np.int64(3),)]),
     (uint8, [(7.9,), (255.9,), (-0.9,), (-2.5,), (300.5,), (256.0,), (-2,), (300,), (INF,), (NAN,), (1e300,)]),
     (int64, [(3.7,), (-3.7,), (INF,), (NAN,), (1e300,), (2.0**63,)]),

@@ -140,7 +140,7 @@ def _equality(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
 
 
 def _is_half(value: Any) -> bool:
-    return isinstance(value, float) and value == 0.5
+    return type(value) is float and value == 0.5
 
 
 def _is_not_numeric(value: Any) -> bool:

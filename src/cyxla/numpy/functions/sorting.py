@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from math import prod
-from operator import index
+from operator import attrgetter, index
 from typing import Any
 
 import numpy as np
 
 from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.numpy.control.loops import fori_loop
 from cyxla.numpy.functions.total_order import comes_before, sort_indices, sort_together
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, require_known, value_of
 from cyxla.numpy.tracing.registry import implements
@@ -24,6 +26,7 @@ from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
 
 _KINDS = ("quicksort", "heapsort", "mergesort", "stable")
+_MAX_UNROLLED_KEYS = 8  # greatest number of keys of one dtype that are sorted by without a loop
 _MAX_LINEAR_SEARCH = 32  # greatest size for a linear search; larger arrays use a binary search
 
 
@@ -105,25 +108,45 @@ def _check_kth(kth: Any, size: int, kind: Any, order: Any) -> None:
 @implements(np.lexsort)
 def lexsort(keys: Any, axis: Any = -1) -> TracedArray:
     """Return the indices that sort by several keys, the last of which is the most significant."""
-    arrays = [as_traced(k) for k in keys] if not isinstance(keys, TracedArray) else list(keys)
-    if not arrays:
+    rows = keys if isinstance(keys, TracedArray) else [as_traced(k) for k in keys]
+    if not len(rows):
         raise TypeError("need sequence of keys with len > 0 in lexsort")
-    if len({k.shape for k in arrays}) > 1:
+    if len({k.shape for k in rows}) > 1:
         raise ShapeError("all keys need to be the same shape")
-    if arrays[0].ndim == 0:
+    first: Any = rows[0]
+    if first.ndim == 0:
         reduction_axes(index(axis), 0)
         return TracedArray(xla.constant(require_current().builder, np.int64(0)))
-    return _lexsort(arrays, single_axis(axis, arrays[0].ndim))
+    return _lexsort(rows, single_axis(axis, first.ndim))
 
 
-def _lexsort(keys: Sequence[Any], axis: int) -> TracedArray:
+def _lexsort(keys: Any, axis: int) -> TracedArray:
     """Sort by one key after the other, the least significant first, which is faster than by all at once."""
-    indices: Any = TracedArray(sort_indices([value_of(keys[0])], axis))
-    for key in keys[1:]:
-        sorted_key: Any = np.take_along_axis(key, indices, axis)
-        order: Any = TracedArray(sort_indices([value_of(sorted_key)], axis))
-        indices = np.take_along_axis(indices, order, axis)
+    groups = [keys] if isinstance(keys, TracedArray) else [list(g) for _, g in groupby(keys, key=attrgetter("dtype"))]
+    indices: Any = None
+    for group in groups:
+        if len(group) <= _MAX_UNROLLED_KEYS:
+            for key in group:
+                indices = _sort_by(key, indices, axis)
+        else:
+            indices = _sort_by_rows(group if isinstance(group, TracedArray) else as_traced(np.stack(group)), indices, axis)
     return as_traced(indices)
+
+
+def _sort_by_rows(keys: Any, indices: Any, axis: int) -> Any:
+    """Sort in a loop, whose length does not make the program longer."""
+    if indices is None:
+        indices = np.indices(keys.shape[1:])[axis]
+    return fori_loop(0, len(keys), lambda k, order: _sort_by(keys[k], order, axis), as_traced(indices))
+
+
+def _sort_by(key: Any, indices: Any, axis: int) -> Any:
+    """Return the indices that sort by a key; those of elements with equal keys stay in order."""
+    if indices is None:
+        return TracedArray(sort_indices([value_of(key)], axis))
+    sorted_key: Any = np.take_along_axis(key, indices, axis)
+    order: Any = TracedArray(sort_indices([value_of(sorted_key)], axis))
+    return np.take_along_axis(indices, order, axis)
 
 
 @implements(np.sort_complex)

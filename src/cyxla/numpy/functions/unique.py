@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
+from cyxla.numpy.indexing.advanced import replace_combiner
 from cyxla.numpy.indexing.packing import pack
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, valid
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, value_of
@@ -48,7 +49,8 @@ def unique(
 
 def _unique_rows(array: Any, wanted: tuple[bool, bool, bool], equal_nan: bool) -> list[Any]:
     """Return unique elements of a vector or unique rows of a matrix, of known or of run-time size."""
-    if array.ndim == 1 and not any(wanted):
+    return_index, return_inverse, _ = wanted
+    if array.ndim == 1 and not return_index and not return_inverse:
         found = _np.sort(array, kind="stable")
         ordered, positions = value_of(_elements(found)), None
     else:
@@ -70,14 +72,15 @@ def _order(array: Any) -> Any:
     """Return the indices that sort elements, or rows lexicographically, stably."""
     if array.ndim == 1:
         return _np.argsort(array, kind="stable")
-    columns = [array[:, k] for k in range(_columns(array))]
-    if columns:
-        return _np.lexsort(tuple(columns[::-1]))
-    return as_traced(np.arange(array.bound if isinstance(array, SizedArray) else array.shape[0]))
-
-
-def _columns(array: Any) -> int:
-    return int(_elements(array).shape[1])
+    rows, is_sized = _elements(array), isinstance(array, SizedArray)
+    order: Any = as_traced(np.arange(rows.shape[0]))
+    if not rows.shape[1] or not rows.shape[0]:
+        return order
+    order = _np.lexsort(rows.T[::-1])
+    if is_sized:  # padding comes last
+        padding = _np.logical_not(valid(SizedArray(order, {0: array.count})))
+        order = order[_np.argsort(padding[order], kind="stable")]
+    return order
 
 
 def _differs_from_previous(op: XlaOp, equal_nan: bool) -> XlaOp:
@@ -124,8 +127,19 @@ def _results(
 def _inverse(is_first: XlaOp, positions: XlaOp, array: Any) -> Any:
     """Return for each element the index of the unique element that equals it."""
     numbers: Any = _np.cumsum(TracedArray(is_first), dtype=np.int64) - 1
-    inverse = _np.take(numbers, _np.argsort(TracedArray(positions)))
+    inverse = TracedArray(_permuted(value_of(numbers), positions))
     return SizedArray(inverse, {0: array.count}) if isinstance(array, SizedArray) else inverse
+
+
+def _permuted(op: XlaOp, positions: XlaOp) -> XlaOp:
+    """Move each element of a vector to a position; the positions are a permutation."""
+    if not op.shape.size:
+        return op
+    return xla.scatter(
+        values.zeros_like(op), xla.reshape(positions, (*positions.shape.dims, 1)), op,
+        replace_combiner(op.shape.dtype), update_window_dims=(), inserted_window_dims=(0,),
+        scatter_dims_to_operand_dims=(0,), index_vector_dim=1, unique_indices=True,
+    )  # fmt: skip
 
 
 def _counts(starts: Any, count: Any, size: Any) -> TracedArray:

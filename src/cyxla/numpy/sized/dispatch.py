@@ -18,7 +18,7 @@ from cyxla.numpy.tracing.trace import require_current
 #: Modules of this package that register functions, most used first; those up to that of a function are imported.
 FAMILIES: Final = (
     "elementwise", "reductions", "joining", "movement", "products", "creation", "shapes", "matrices", "indices",
-    "statistics", "sorting", "quantiles",
+    "statistics", "sorting", "quantiles", "linear_algebra", "polynomials", "segments", "transforms",
 )  # fmt: skip
 
 

@@ -1,0 +1,1 @@
+"""Decompositions and solutions of matrices of run-time size."""

@@ -1,0 +1,1 @@
+"""Polynomials, piecewise functions and vector products of arrays of run-time size."""

@@ -1,0 +1,1 @@
+"""Fourier transforms of run-time length."""

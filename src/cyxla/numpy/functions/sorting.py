@@ -129,7 +129,9 @@ def _lexsort(keys: Any, axis: int) -> TracedArray:
             for key in group:
                 indices = _sort_by(key, indices, axis)
         else:
-            indices = _sort_by_rows(group if isinstance(group, TracedArray) else as_traced(np.stack(group)), indices, axis)
+            indices = _sort_by_rows(
+                group if isinstance(group, TracedArray) else as_traced(np.stack(group)), indices, axis
+            )
     return as_traced(indices)
 
 

@@ -72,9 +72,9 @@ def _sized_function(function: Callable[..., Any], args: Any, kwargs: Any) -> Any
 
 
 def _sized_creation(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    from cyxla.numpy.sized.creation import CREATION
+    from cyxla.numpy.sized.windows import FUNCTIONS
 
-    return CREATION[function.__name__](*args, **kwargs)
+    return FUNCTIONS[function.__name__](*args, **kwargs)
 
 
 def _sized_get(array: Any, key: Any) -> Any:

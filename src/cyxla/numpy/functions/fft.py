@@ -12,7 +12,9 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from cyxla.errors import DTypeError, ShapeError
 from cyxla.numpy.functions.fft_gradient import transform
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, traced, value_of
+from cyxla.numpy.tracing.arrays.sized_array import is_sized
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, traced, value_of
+from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.promotion import Dtype, result_type
@@ -23,6 +25,13 @@ from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.values import scalar
 
 _INVERSE_NORMS = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
+_LINE_FUNCTIONS: dict[str, Any] = {"FFT": np.fft.fft, "IFFT": np.fft.ifft, "RFFT": np.fft.rfft, "IRFFT": np.fft.irfft}
+_SPACE_FUNCTIONS: dict[str, Any] = {
+    "FFT": np.fft.fftn,
+    "IFFT": np.fft.ifftn,
+    "RFFT": np.fft.rfftn,
+    "IRFFT": np.fft.irfftn,
+}
 _MAX_HLO_DIMENSIONS = 3  # greatest number of dimensions that HLO transforms at once
 _NO_AXES_WARNING = (
     "`axes` should not be `None` if `s` is not `None` (Deprecated in NumPy 2.0). In a future version of NumPy, "
@@ -98,6 +107,8 @@ def _transform_axes(array: TracedArray, kind: str, sizes: Sequence[int], axes: S
 
 
 def _to_out(result: TracedArray, out: Any, name: str) -> Any:
+    if is_sized(result) and out is None:
+        return result
     sizes = getattr(out, "shape", None)
     if sizes is not None and (
         len(sizes) != result.ndim or any(b not in (1, a) for a, b in zip(sizes, result.shape, strict=True))
@@ -117,6 +128,8 @@ def _operand(a: Any, out: Any) -> TracedArray:
 
 def _transform_axis(a: Any, n: Any, axis: Any, kind: str, norm: Any) -> TracedArray:
     array = as_traced(a)
+    if is_traced(n):
+        return hooks.sized_function(_LINE_FUNCTIONS[kind], (array, n, axis, norm), {})  # type: ignore[no-any-return]
     dimension = normalize_axis_index(index(axis), array.ndim)
     size = array.shape[dimension] if n is None else index(n)
     if n is None and kind == "IRFFT":
@@ -196,6 +209,8 @@ def _transform_size(length: int, requested: Any, inverse_real: bool) -> int:
 
 def _transform_several(a: Any, s: Any, axes: Any, norm: Any, kind: str) -> TracedArray:
     array = as_traced(a)
+    if s is not None and any(map(is_traced, s)):
+        return hooks.sized_function(_SPACE_FUNCTIONS[kind], (array, s, axes, norm), {})  # type: ignore[no-any-return]
     sizes, dimensions = _sizes_and_dimensions(array, s, axes, kind == "IRFFT")
     if not dimensions:
         if kind in ("RFFT", "IRFFT"):

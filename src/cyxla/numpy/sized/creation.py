@@ -152,7 +152,7 @@ def _indices(dimensions: Any, dtype: Any = int, sparse: bool = False, **options:
     return _np.stack([x + filled_shape(sizes, np.zeros((), dtype), None) for x in lines])
 
 
-#: Functions that make arrays from traced sizes, by NumPy's function.
+#: Functions that make arrays from traced sizes, by NumPy's function; those of `windows` come on top.
 CREATION: dict[str, Callable[..., Any]] = {
     "zeros": _zeros, "ones": _ones, "empty": _zeros, "full": _full, "arange": _arange, "tri": _tri, "eye": _eye,
     "identity": _identity, "linspace": _linspace, "indices": _indices,

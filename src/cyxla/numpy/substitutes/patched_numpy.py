@@ -49,7 +49,7 @@ _CONVERSIONS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortra
 _CREATION = (
     "zeros", "ones", "empty", "full", "eye", "identity", "arange", "linspace", "logspace", "geomspace", "tri",
     "zeros_like", "ones_like", "empty_like", "full_like", "copy", "indices", "fromfunction", "diag", "tile", "repeat",
-    "bartlett", "blackman", "hamming", "hanning", "kaiser",
+    "bartlett", "blackman", "hamming", "hanning", "kaiser", "tril_indices", "triu_indices", "diag_indices",
 )  # fmt: skip
 _FIRST_ARGUMENT_FUNCTIONS = ("reshape",)
 _SEQUENCE_FUNCTIONS = ("concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "linalg.multi_dot")
@@ -83,8 +83,15 @@ _LIBRARIES = ("cyxla", "numpy", "scipy", "ml_dtypes")
 _SHAPE_FUNCTIONS = ("zeros", "ones", "empty", "full")  # functions whose first argument is a shape
 _SHAPED = (*_SHAPE_FUNCTIONS, "indices")  # functions of which a tuple of sizes is no array
 _ARRAY_ARGUMENTS = {"tile": 1}  # leading arguments that are arrays, where others are tuples of sizes
-_SIZE_ARGUMENTS = {"arange": 3, "tri": 2, "eye": 2, "identity": 1, "indices": 1}  # leading arguments that are sizes
-_SIZED_FUNCTIONS = (*_SHAPE_FUNCTIONS, *_SIZE_ARGUMENTS, "linspace")  # functions that make arrays of traced sizes
+#: Leading arguments that are sizes.
+_SIZE_ARGUMENTS = {
+    "arange": 3, "tri": 2, "eye": 2, "identity": 1, "indices": 1, "bartlett": 1, "blackman": 1, "hamming": 1,
+    "hanning": 1, "kaiser": 1, "tril_indices": 1, "triu_indices": 1, "diag_indices": 1, "fftfreq": 1, "rfftfreq": 1,
+}  # fmt: skip
+_SIZE_NAMES = ("start", "stop", "step", "N", "M", "n", "m", "dimensions")
+_SPACED = ("linspace", "logspace", "geomspace")
+_SIZED_FUNCTIONS = (*_SHAPE_FUNCTIONS, *_SIZE_ARGUMENTS, *_SPACED)  # functions that make arrays of traced sizes
+_FREQUENCIES = ("fftfreq", "rfftfreq")
 _full: Any = np.full
 _fromfunction: Any = np.fromfunction
 _lock = new_lock()
@@ -137,6 +144,8 @@ def _to_known(result: Any, arguments: tuple[Any, ...], *, copies: bool = False) 
 
     A result that shares memory with the arguments is returned as it is, or copied.
     """
+    if type(result) is tuple:
+        return tuple([_to_known(part, arguments, copies=copies) for part in result])
     if type(result) is not np.ndarray or result.dtype.hasobject or result.dtype.kind in "SUMm":
         return result
     for a in arguments:
@@ -198,9 +207,9 @@ def _has_traced_size(original: Callable[..., Any], args: tuple[Any, ...], kwargs
     """Return True if a size of a new array is traced."""
     name = original.__name__
     if name in _SIZE_ARGUMENTS:
-        sizes = (v for n, v in kwargs.items() if n in ("start", "stop", "step", "N", "M", "n", "dimensions"))
+        sizes = (v for n, v in kwargs.items() if n in _SIZE_NAMES)
         return any(map(is_traced, (*args[: _SIZE_ARGUMENTS[name]], *sizes)))
-    if name == "linspace":
+    if name in _SPACED:
         return is_traced(args[2] if len(args) > 2 else kwargs.get("num"))
     return is_traced(args[0] if args else kwargs.get("shape"))
 
@@ -355,8 +364,12 @@ def _restore() -> None:
 def substituted_in(function: Callable[..., Any]) -> Iterator[None]:
     """Replace the names that a function's module imported from NumPy, as by ``from numpy import zeros``."""
     function = inspect.unwrap(function)
-    if "random" in getattr(getattr(function, "__code__", None), "co_names", ()):
-        import numpy.random  # noqa: F401 - NumPy imports it when it is used first, which is too late
+    names = getattr(getattr(function, "__code__", None), "co_names", ())
+    for name in _LAZY_MODULES:
+        if name in names:
+            import_module(f"numpy.{name}")  # NumPy imports it when it is used first, which is too late
+    for module in _modules():
+        _patched_class(module)  # knows the functions that the module of a program may have by name
     space = getattr(function, "__globals__", {})
     use = _Use(get_ident())
     with _lock:
@@ -430,16 +443,16 @@ class _AttributeOfPrograms(_Attribute):
 
 
 def _modules() -> list[ModuleType]:
-    modules = [np, np.linalg]  # numpy itself is the first to be patched, and the last to be restored
-    return [*modules, np.random] if "numpy.random" in sys.modules else modules
+    # numpy itself is the first to be patched, and the last to be restored
+    return [np, np.linalg, *[getattr(np, name) for name in _LAZY_MODULES if f"numpy.{name}" in sys.modules]]
 
 
 @cache
 def _patched_class(module: ModuleType) -> type[ModuleType]:
     """Return the class of a patched module; its contents stay visible to all other threads."""
     prefix = module.__name__.removeprefix("numpy").lstrip(".")
-    if prefix == "random":
-        substitutes, originals = _random_functions()
+    if prefix in _LAZY_MODULES:
+        substitutes, originals = _LAZY_MODULES[prefix]()
     else:
         names = [name for name in _originals if name.rpartition(".")[0] == prefix]
         originals = {name.rpartition(".")[2]: _originals[name] for name in names}
@@ -460,6 +473,23 @@ def _random_functions() -> tuple[dict[str, Any], dict[str, Any]]:
     """Return substitutes and originals of the functions of ``np.random`` that use the global state."""
     functions = {**functions_of_global_state(), "default_rng": np.random.default_rng}
     return {name: CallableProxy(function, _draw_globally(function)) for name, function in functions.items()}, functions
+
+
+@cache
+def _frequency_functions() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return substitutes and originals of the functions of ``np.fft`` that do not dispatch."""
+    functions = {name: getattr(np.fft, name) for name in _FREQUENCIES}
+    substitutes = {name: CallableProxy(f, _substitute_creation(f)) for name, f in functions.items()}
+    for name, function in functions.items():
+        NUMPY_ORIGINALS[substitutes[name]] = function
+        _BY_FUNCTION[id(function)], _BY_SUBSTITUTE[id(substitutes[name])] = substitutes[name], function
+    return substitutes, functions
+
+
+#: Functions that return substitutes and originals, by modules that NumPy imports when they are used first.
+_LAZY_MODULES: dict[str, Callable[[], tuple[dict[str, Any], dict[str, Any]]]] = {
+    "random": _random_functions, "fft": _frequency_functions,
+}  # fmt: skip
 
 
 def _draw_globally(original: Callable[..., Any]) -> Callable[..., Any]:

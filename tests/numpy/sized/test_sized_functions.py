@@ -67,6 +67,11 @@ n[m] ** (n[m] % 3)
 np.hypot(x[m], k) | x[m] + (x[m] > 0) | x[m] * x[m].sum()
 """
 REDUCTIONS = """
+np.average(A[m], axis=0, weights=x[m]) | np.average(A[m], axis=1, weights=[1, 2, 3, 4]) | np.average(A, 0, x * x)
+np.average(A[m][:, A[1] > 0], axis=0, weights=np.arange(x[m].size) + 1)
+np.average(A[m][:, A[1] > 0], axis=1, weights=np.arange((A[1] > 0).sum()) + 1, returned=True)
+np.average(A[m][:, A[1] > 0], axis=(1, 0), weights=A[m][:, A[1] > 0].T ** 2 + 1, returned=True)
+np.average(A[m], axis=0, weights=x) | np.average(A[m], axis=1, weights=x[m])
 x[m].sum() | x[m].mean() | x[m].max() | np.min(x[m]) | x[m].prod() | x[m].std() | x[m].var(ddof=1) | m[m].any()
 (x[m] > 0).all() | (x[m] > 0).sum()
 A[m].sum(axis=0) | A[m].sum(axis=1) | A[m].sum() | A[m].max(axis=0) | A[m].max(axis=1)

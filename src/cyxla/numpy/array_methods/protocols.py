@@ -16,15 +16,20 @@ from cyxla.numpy.ufuncs.apply import call
 
 def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Return the result of ``ufunc.method(*inputs, **kwargs)`` where a traced array takes part."""
-    if any(isinstance(x, SizedArray) for x in inputs) or isinstance(kwargs.get("where"), SizedArray):
+    operands = (*inputs, kwargs.get("where"), *(inputs[1] if method == "at" and type(inputs[1]) is tuple else ()))
+    if any(isinstance(x, SizedArray) for x in operands):
         return hooks.sized_ufunc(ufunc, method, inputs, kwargs)
     deferred = defer_ufunc(ufunc, method, inputs, kwargs)
     if deferred is not None:
         return deferred
     if method != "__call__":
+        from cyxla.numpy.indexing.parse import RunTimeSizeError
         from cyxla.numpy.ufunc_methods.methods import METHODS
 
-        return METHODS[method](ufunc, *inputs, **kwargs)
+        try:
+            return METHODS[method](ufunc, *inputs, **kwargs)
+        except RunTimeSizeError:  # of an index of `at`
+            return hooks.sized_ufunc(ufunc, method, inputs, kwargs)
     if ufunc.signature is not None:
         return implementation_of(ufunc)(*inputs, **kwargs)
     return call(ufunc, inputs, **kwargs)

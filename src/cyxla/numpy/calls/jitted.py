@@ -196,13 +196,13 @@ class Jitted(Dispatcher, Generic[P, R]):
             return self._inline(args, kwnames)
         return self._call_anew(args, kwnames, hash)
 
-    def _call_anew(self, args: tuple[Any, ...], kwnames: tuple[str, ...], hash: int) -> Any:
-        """Handle a call that C has not seen before."""
+    def _call_anew(self, args: tuple[Any, ...], kwnames: tuple[str, ...], hash: int, *, exactly: bool = False) -> Any:
+        """Handle a call that C has not seen before, or that needs a program for exactly its sizes."""
         binding = self._binding(len(args) - len(kwnames), kwnames)
         if binding.changeable:  # which later calls see changed
             return self._call_again(args, kwnames, **binding.changeable)
         try:
-            call, entry = self._compiled_call(binding, args)
+            call, entry = self._compiled_call(binding, args, exactly)
         except UnsupportedArgument as unsupported:
             self._fall_back(unsupported.error)
             return self._call_function(args, kwnames)
@@ -320,7 +320,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         After the failure of a program for any size, call that for exactly these sizes.
         """
         if isinstance(error, SizesError):
-            return self._call_exactly(args, kwnames)
+            return self._call_anew(args, kwnames, self.hash_of_call(args, kwnames), exactly=True)
         if isinstance(error, CutSliceError) and not self._cuts_slices:
             self.clear()
             self._cuts_slices = True
@@ -356,7 +356,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         result = self.function(*map(receiver_value, args[:count]), **keywords)
         return result if out is None else map_leaves(_write_output, out, result)
 
-    def _compiled_call(self, binding: Binding, args: tuple[Any, ...]) -> tuple[Call, AnyEntry]:
+    def _compiled_call(self, binding: Binding, args: tuple[Any, ...], exactly: bool) -> tuple[Call, AnyEntry]:
         """Read the arguments of a call, and compile; numbers whose values the function needs become static.
 
         The function may write to an array that became static and cannot be written: it is refused for what needed it.
@@ -371,7 +371,7 @@ class Jitted(Dispatcher, Generic[P, R]):
                 raise UnsupportedArgument(refused_list or error) from error
             static = self._forms.static
             try:
-                return call, self._entry(call)
+                return call, self._entry(call, exactly)
             except (DTypeError, TraceError, UnimplementedError) as error:
                 if not self._forms.adapt(call, error):
                     if self._forms.static is not static:
@@ -429,7 +429,7 @@ class Jitted(Dispatcher, Generic[P, R]):
         out = None if binding.out is None else args[binding.out]
         return result if out is None else map_leaves(_write_output, out, result)
 
-    def _entry(self, call: Call) -> AnyEntry:
+    def _entry(self, call: Call, exactly: bool) -> AnyEntry:
         """Return the compiled program of a call: the exact one, one for any size, or a new one."""
         entry = self.programs.find(call)
         if entry is not None:
@@ -440,7 +440,7 @@ class Jitted(Dispatcher, Generic[P, R]):
             self._has_stopped = True
             raise UnsupportedArgument(reason)
         with self._vain.timing(), fewer_collections():
-            return self._made_entry(call)
+            return self._exact_entry(call) if exactly else self._made_entry(call)
 
     def _made_entry(self, call: Call) -> AnyEntry:
         """Return a new program of a call, or a present one for any size."""
@@ -454,17 +454,6 @@ class Jitted(Dispatcher, Generic[P, R]):
     def _reason_to_stop(self, call: Call) -> OpError | None:
         """Return the reason to compile the function for no further signature; None if there is none."""
         return self._vain.reason() or self._specialisations.add(call, self.programs.seconds)
-
-    def _call_exactly(self, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
-        """Call the program for exactly the sizes of a call, which later calls use as well."""
-        call = self._forms.read(self._binding(len(args) - len(kwnames), kwnames), args)
-        try:
-            entry = self._exact_entry(call)
-        except Exception as error:  # of a trace, which may differ from that of a run
-            if not (isinstance(error, (TraceError, UnimplementedError)) or may_be_of_numpy(error)):
-                raise
-            return self.call_after_failure(error, args, kwnames)
-        return self._call_entry(call, entry, args, kwnames, self.hash_of_call(args, kwnames))
 
     def _exact_entry(self, call: Call) -> Entry | PlainEntry:
         entry = self.programs.find_or_make(call, partial(self._new_entry, call), self)
@@ -520,7 +509,7 @@ class Jitted(Dispatcher, Generic[P, R]):
                 return None
             if lowered.dense or lowered.largest_bytes > MOST_BYTES:
                 return None
-            open_sizes.check_time(lowered)
+            open_sizes.check_time(lowered, LocalService(self.platform).compiler)
             entry = self._compile_tiered(lowered, call, {"sparse": True})
         entry.seconds = perf_counter() - started
         self.programs.count(entry.seconds)

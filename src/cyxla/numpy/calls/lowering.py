@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import compress
 from math import inf, prod
 from time import perf_counter, thread_time
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -59,6 +59,9 @@ from cyxla.types import ElementType, Shape, from_numpy
 from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+
+if TYPE_CHECKING:
+    from cyxla.xla.service import Compiler
 
 BOUNDS = ("raise", "clamp", "unchecked")
 MOST_STATIC = 64  # elements of an array, such as a shape, that may be static: as many as dimensions
@@ -127,7 +130,8 @@ class OpenSizes(NamedTuple):
     most_padded_bytes : int, optional
         Greatest size of a padded array with several of these dimensions.
     most_moved_bytes : int, optional
-        Greatest size of an array that a loop changes, whose iterations may go over all of it, or that is flattened.
+        Greatest size of an array that a loop changes, whose iterations may go over all of it, that is flattened, or
+        that is computed whole although several of its sizes are known at run time.
     """
 
     groups: tuple[tuple[tuple[int, int], ...], ...]
@@ -135,15 +139,21 @@ class OpenSizes(NamedTuple):
     most_padded_bytes: int | None = None
     most_moved_bytes: int | None = None
 
-    def check_time(self, lowered: Lowered) -> None:
+    def check_time(self, lowered: Lowered, compiler: Compiler) -> None:
         """Raise `LargeArrayError` if the time of a program follows the bounds of an array that is too large."""
         if self.most_moved_bytes is None:
             return
-        shapes = [*lowered.shapes_in_loops, *lowered.program.flattened]
-        padded = [shape for shape in shapes if not set(self.bounds).isdisjoint(shape.dims)]
-        shape = max(padded, key=lambda shape: shape.nbytes, default=None)
-        if shape is not None and shape.nbytes > self.most_moved_bytes:
-            raise LargeArrayError(shape, self.bounds)
+        shapes = self._large([*lowered.shapes_in_loops, *lowered.program.flattened], 1)
+        if not shapes and self._large([ins.shape for ins in lowered.module.entry.instructions], 2):
+            shapes = self._large(compiler.whole_arrays(lowered.module, lowered.live_results), 2)
+        if shapes:
+            raise LargeArrayError(max(shapes, key=lambda shape: shape.nbytes), self.bounds)
+
+    def _large(self, shapes: Iterable[Shape], least: int) -> list[Shape]:
+        """Return those of shapes with too many bytes of which at least so many dimensions are bounds."""
+        assert self.most_moved_bytes is not None
+        large = [shape for shape in shapes if shape.is_array and shape.nbytes > self.most_moved_bytes]
+        return [shape for shape in large if sum(n in self.bounds for n in shape.dims) >= least]
 
 
 class LargeArrayError(Exception):

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
+from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.types import ElementType
@@ -38,6 +39,8 @@ def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Any:
 @implements(np.unpackbits)
 def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
     """Unpack the bits of bytes along an axis."""
+    if is_traced(count):
+        return hooks.sized_function(np.unpackbits, (a, axis, count, bitorder), {})
     array = as_traced(a)
     _check_str(bitorder, "unpack() argument 4")
     if bitorder[:1] not in ("b", "l"):  # NumPy looks at the first letter only

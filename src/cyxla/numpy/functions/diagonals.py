@@ -17,6 +17,7 @@ from cyxla.numpy.functions.movement import (
 )
 from cyxla.numpy.functions.movement import broadcast_to as numpy_broadcast_to
 from cyxla.numpy.indexing.access import convert_for_assignment
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.registry import implements
@@ -98,6 +99,9 @@ def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Array:
 @implements(np.fill_diagonal)
 def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
     """Write to the main diagonal."""
+    if isinstance(val, SizedArray):
+        hooks.sized_function(np.fill_diagonal, (a, val, wrap), {})
+        return
     if a.ndim < 2:
         raise ValueError("array must be at least 2-d")
     if a.ndim > 2 and len(set(a.shape)) != 1:

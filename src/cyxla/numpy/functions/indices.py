@@ -21,6 +21,7 @@ from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.arrays.known_array import values_of
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
+from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.promotion import result_type
@@ -364,6 +365,9 @@ def extract(condition: Any, arr: Any) -> Any:
 @implements(np.ravel_multi_index)
 def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Array:
     """Convert indices to flat ones."""
+    if is_traced(dims):
+        flat: Array = hooks.sized_function(np.ravel_multi_index, (multi_index, dims, mode, order), {})
+        return flat
     sizes = tuple(index(n) for n in (np.atleast_1d(dims).tolist()))
     strides = _strides(sizes, order)
     if any(n > _MAX_SIZE for n in [*strides, prod(sizes)]):
@@ -422,6 +426,9 @@ def _apply_mode(op: XlaOp, size: int, mode: Any) -> Any:
 @implements(np.unravel_index)
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Array, ...]:
     """Convert flat indices to indices of each dimension."""
+    if is_traced(shape):
+        parts: tuple[Array, ...] = hooks.sized_function(np.unravel_index, (indices, shape, order), {})
+        return parts
     sizes = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(index(n) for n in shape)
     index_array = as_strong(indices)
     _check_integral(indices, index_array)

@@ -284,6 +284,8 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array
     dimension = normalize_axis_index(axis, array.ndim)
     n = array.shape[dimension]
     if hasattr(indices_or_sections, "__len__") and np.ndim(indices_or_sections):
+        if is_traced(indices_or_sections):
+            return hooks.sized_function(np.array_split, (array, indices_or_sections, axis), {})  # type: ignore[no-any-return]
         boundaries = [0, *[slice(None, k).indices(n)[1] for k in indices_or_sections], n]
         return [slice_view(array, dimension, a, max(a, b)) for a, b in pairwise(boundaries)]
     count = int(indices_or_sections)
@@ -364,6 +366,9 @@ def tile(A: Any, reps: Any) -> Array:  # noqa: N803 - NumPy's name
 @implements(np.resize)
 def resize(a: Any, new_shape: Any) -> Array:
     """Change the shape; elements repeat if they are too few, zeros if there are none."""
+    if is_traced(new_shape):
+        resized: Array = hooks.sized_function(np.resize, (a, new_shape), {})
+        return resized
     array = as_strong(a)
     sizes = tuple(new_shape) if isinstance(new_shape, (tuple, list)) else (int(new_shape),)
     if any(n < 0 for n in sizes):

@@ -416,7 +416,8 @@ def update_at(ufunc: Any, array: Any, key: Any, value: Any) -> None:
     def write(target: TracedArray, items: tuple[Any, ...]) -> None:
         region = wrapped(target[items], counts)
         if isinstance(region, SizedArray):
-            values = [TracedArray(_value_like(region, v)) for v in operands] if counts else operands
+            shape = region.padded.shape
+            values = [fit(v, region.shape, shape, _ASSIGN_MESSAGE) for v in operands] if counts else operands
         else:
             values = [fit(v, region.shape, region.shape, _ASSIGN_MESSAGE) for v in operands]
         new = target.copy()

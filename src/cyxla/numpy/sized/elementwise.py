@@ -133,7 +133,8 @@ def _write(frame: Frame, result: TracedArray, out: Any, casting: Any, name: str)
 #: Parameters that are arrays which broadcast, by function.
 _FUNCTIONS: dict[str, str] = {
     **dict.fromkeys(("round", "around"), "a"), "clip": "a a_min a_max min max", "select": "condlist choicelist default",
-    **dict.fromkeys(("nan_to_num", "fix", "isposinf", "isneginf", "i0", "sinc", "isreal", "iscomplex"), "x"),
+    "nan_to_num": "x nan posinf neginf",
+    **dict.fromkeys(("fix", "isposinf", "isneginf", "i0", "sinc", "isreal", "iscomplex"), "x"),
     "real": "val", "imag": "val", "angle": "z", "isclose": "a b rtol atol", "choose": "a choices",
 }  # fmt: skip
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
+from operator import index
 from typing import Any
 
 import numpy as np
 
-from cyxla.errors import OutOfRangeError
+from cyxla.errors import InvalidArgumentError, OutOfRangeError
 from cyxla.numpy.functions.resizing import kept_mask
+from cyxla.numpy.indexing.bounds import fail_where
 from cyxla.numpy.indexing.packing import nonzero_indices
 from cyxla.numpy.sized.access import normalised
 from cyxla.numpy.sized.creation import arange
-from cyxla.numpy.sized.frames import shape_of
+from cyxla.numpy.sized.frames import rank_of, shape_of
 from cyxla.numpy.sized.table import call, sized
-from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, is_sized, raise_unsupported
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, is_sized, product, raise_unsupported
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.registry import implementation_of
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.trace import require_current, user_line
@@ -131,6 +133,91 @@ def extract(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     return _np.take(_np.ravel(arguments["arr"]), _np.nonzero(_np.ravel(arguments["condition"]))[0])
 
 
+# -- flat indices
+
+_MODES = {"raise", "wrap", "clip"}
+
+
+def _sizes(shape: Any) -> list[Any]:
+    """Return the sizes of a shape, which may be one size."""
+    sizes = list(shape) if isinstance(shape, (tuple, list)) or rank_of(shape) else [shape]
+    return [n if is_traced(n) else index(n) for n in sizes]
+
+
+def _strides(sizes: Sequence[Any], order: Any) -> list[Any]:
+    """Return the distances of neighbours along each dimension."""
+    if order not in ("C", "F"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    if order == "C":
+        return _strides(sizes[::-1], "F")[::-1]
+    return [product(sizes[:k]) for k in range(len(sizes))]
+
+
+def _integers(value: Any) -> Any:
+    """Return indices as an array of the machine's integers."""
+    array = value if isinstance(value, SizedArray) else as_strong(value)
+    if array.dtype.kind not in "iub":
+        raise TypeError("only int indices permitted")
+    return array.astype(np.int64)
+
+
+def _fail_outside(indices: Any, size: Any, message: str) -> None:
+    """Make runs fail in which an index is negative or not below a size."""
+    outside = _np.logical_or(_np.less(indices, 0), _np.greater_equal(indices, size))
+    flat = filled(outside, False) if isinstance(outside, SizedArray) else outside
+    numbers = indices.padded if isinstance(indices, SizedArray) else indices
+    if require_current().program.bounds == "raise" and flat.size:
+        where = user_line()
+        fail_where(
+            require_current(), value_of(flat), value_of(numbers),
+            lambda n: InvalidArgumentError(message.format(n), where=where),
+        )  # fmt: skip
+
+
+@sized(np.unravel_index)
+def unravel_index(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Convert flat indices to indices of each dimension, whose sizes may be traced."""
+    indices, sizes = _integers(arguments["indices"]), _sizes(arguments["shape"])
+    total = product(sizes)
+    if not sizes:
+        raise_unsupported("be the indices of an array without dimensions", "pass its shape")
+    size = "the size of the shape" if is_traced(total) else f"size {total}"
+    _fail_outside(indices, total, f"index {{}} is out of bounds for array with {size}")
+    strides = _strides(sizes, arguments.get("order", "C"))
+    return tuple([indices // _at_least_one(s) % _at_least_one(n) for s, n in zip(strides, sizes, strict=True)])
+
+
+def _at_least_one(size: Any) -> Any:
+    return _np.maximum(size, 1) if is_traced(size) else max(size, 1)
+
+
+@sized(np.ravel_multi_index)
+def ravel_multi_index(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Convert indices of each dimension to flat ones."""
+    sizes, parts = _sizes(arguments["dims"]), list(arguments["multi_index"])
+    if len(parts) != len(sizes):
+        raise ValueError(f"parameter multi_index must be a sequence of length {len(sizes)}")
+    mode = arguments.get("mode", "raise")
+    modes = mode if isinstance(mode, tuple) else (mode,) * len(sizes)
+    if len(modes) != len(sizes):
+        raise ValueError(f"list of clipmodes has wrong length ({len(modes)} instead of {len(sizes)})")
+    indices = _np.broadcast_arrays(*map(_integers, parts))
+    strides = _strides(sizes, arguments.get("order", "C"))
+    terms = [_limited(i, n, m) * s for i, n, m, s in zip(indices, sizes, modes, strides, strict=True)]
+    return reduce(_np.add, terms)
+
+
+def _limited(indices: Any, size: Any, mode: Any) -> Any:
+    """Return indices within a size; runs in which it has no elements to take fail."""
+    if mode not in _MODES:
+        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+    message = "invalid entry in coordinates array"
+    _fail_outside(indices if mode == "raise" else indices * 0, size, message)
+    if mode == "raise":
+        return indices
+    return _np.remainder(indices, _at_least_one(size)) if mode == "wrap" else _np.clip(indices, 0, size - 1)
+
+
 @sized(np.delete)
 def delete(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Delete the elements at indices."""
@@ -145,12 +232,6 @@ def delete(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     else:
         return array.like(call(func, {**arguments, "arr": array.padded, "axis": axis}))
     return array[(*[slice(None)] * axis, kept)]
-
-
-@sized(np.put, np.place, np.putmask, np.copyto, np.put_along_axis)
-def write(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """Raise: these functions write to arrays of known size only."""
-    raise_unsupported(f"be passed to np.{func.__name__}", "assign to an index: x[i] = v, x[mask] = v")
 
 
 @sized(

@@ -175,21 +175,23 @@ def _values_to_insert(values: Any, array: Any, axis: int) -> Any:
 
 # -- splitting
 
+_NUMBER_OF_PARTS = "the number of parts is known at run time only"
+
 
 @sized(np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit)
 def split(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Split along a dimension."""
-    array, sections = arguments["ary"], arguments["indices_or_sections"]
+    given, sections = arguments["ary"], arguments["indices_or_sections"]
     if isinstance(sections, SizedArray):
-        raise_unsupported(f"be the indices of np.{func.__name__}", "use slices x[i:j] in a loop")
+        raise_unsupported(f"be the indices of np.{func.__name__}", f"{_NUMBER_OF_PARTS}: use slices x[i:j] in a loop")
+    array: Any = given if isinstance(given, SizedArray) else as_traced(given)
     fixed = {"vsplit": 0, "dsplit": 2, "hsplit": min(1, array.ndim - 1)}
     axis = fixed.get(func.__name__, arguments.get("axis", 0))
     axis = int(np.lib.array_utils.normalize_axis_index(axis, array.ndim))
-    if axis not in array.counts:
-        counts = array.counts
-        return [SizedArray(part, counts) for part in call(func, {**arguments, "ary": array.padded})]
-    if isinstance(sections, (int, np.integer)):
-        return _equal_parts(array, axis, int(sections), exact=func.__name__ != "array_split")
+    if isinstance(array, SizedArray) and axis not in array.counts and not is_traced(sections):
+        return [array.like(part) for part in call(func, {**arguments, "ary": array.padded})]
+    if not np.ndim(sections):
+        return _equal_parts(array, axis, index(sections), exact=func.__name__ != "array_split")
     limits = [0, *(n if is_traced(n) else index(n) for n in sections), None]
     leading = [slice(None)] * axis
     return [array[(*leading, slice(first, last))] for first, last in pairwise(limits)]

@@ -1,4 +1,4 @@
-"""Diagonals, triangles, grids and padding of arrays of run-time size."""
+"""Diagonals, triangles, grids, blocks and padding of arrays of run-time size."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from cyxla.numpy.indexing.equal_values import same_size
-from cyxla.numpy.sized.frames import shape_of
+from cyxla.numpy.sized.creation import arange
+from cyxla.numpy.sized.frames import rank_of, require_equal, shape_of
 from cyxla.numpy.sized.movement import broadcast_to_sizes
 from cyxla.numpy.sized.reductions import fail_if_empty
 from cyxla.numpy.sized.table import call, sized
@@ -32,7 +33,8 @@ def _diagonal(array: SizedArray, offset: Any, axis1: int, axis2: int) -> Any:
     if first == second:
         raise ValueError("axis1 and axis2 cannot be the same")
     offset = index(offset)
-    data = _np.diagonal(array.padded, offset, first, second)
+    # A zero beyond the sizes says that a product need not be computed there; diagonals are read out of order.
+    data = _np.diagonal(filled(array, 0), offset, first, second)
     counts = {d - sum(a < d for a in (first, second)): n for d, n in array.counts.items() if d not in (first, second)}
     if first in array.counts or second in array.counts:
         rows, columns = array.shape[first], array.shape[second]
@@ -92,14 +94,28 @@ def triangle(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     return array.like(call(func, {**arguments, "m": array.padded}))
 
 
-@sized(np.tril_indices_from, np.triu_indices_from, np.diag_indices_from)
+@sized(np.tril_indices_from, np.triu_indices_from)
 def triangle_indices(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """Return the indices of a triangle, or of a diagonal."""
+    """Return the indices of a triangle."""
     array, k = arguments["arr"], arguments.get("k", 0)
-    if func.__name__ == "diag_indices_from":
-        raise_unsupported("be passed to np.diag_indices_from", "use np.arange(x.shape[0]) as an index twice")
     ones = array.like(_np.ones_like(array.padded, dtype=bool))
     return _np.nonzero((_np.tril if func.__name__.startswith("tril") else _np.triu)(ones, k))
+
+
+@sized(np.diag_indices_from)
+def diag_indices_from(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Return the indices of the diagonal of an array of equal sizes."""
+    array = arguments["arr"]
+    if array.ndim < 2:
+        raise ValueError("input array must be at least 2-d")
+    message = "All dimensions of input must be of equal length"
+    known = [n for n in array.shape if not isinstance(n, TracedArray)]
+    if len(set(known)) > 1:
+        raise ValueError(message)
+    first, *others = array.counts.values()
+    for n in [*others, *known[:1]]:
+        require_equal(first, n, message, ValueError)
+    return (np.arange(known[0]) if known else arange(first),) * array.ndim
 
 
 # -- grids
@@ -148,6 +164,42 @@ def kron(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     spread_b: Any = b[tuple([k for _ in range(rank) for k in (None, slice(None))])]
     sizes = [product(pair) for pair in zip(shape_of(a), shape_of(b), strict=True)]
     return _np.reshape(spread * spread_b, sizes)
+
+
+# -- blocks
+
+
+@sized(np.block)
+def block(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Concatenate nested lists of arrays, from the innermost lists outwards."""
+    arrays = arguments["arrays"]
+    depth = _depth(arrays)
+    rank = max([depth, *[rank_of(a) for a in _leaves(arrays)]])
+    return _block(arrays, depth, rank)
+
+
+def _leaves(arrays: Any) -> list[Any]:
+    return [a for part in arrays for a in _leaves(part)] if isinstance(arrays, list) else [arrays]
+
+
+def _depth(arrays: Any) -> int:
+    if isinstance(arrays, tuple):
+        raise TypeError("arrays is a tuple. Only lists can be used to arrange blocks")
+    if not isinstance(arrays, list):
+        return 0
+    if not arrays:
+        raise ValueError("List at arrays cannot be empty")
+    depths = {_depth(part) for part in arrays}
+    if len(depths) > 1:
+        raise ValueError(f"List depths are mismatched: there are lists of depths {sorted(depths)}")
+    return 1 + depths.pop()
+
+
+def _block(arrays: Any, depth: int, rank: int) -> Any:
+    if isinstance(arrays, list):
+        return _np.concatenate([_block(part, depth - 1, rank) for part in arrays], -depth)
+    array = arrays if isinstance(arrays, SizedArray) else as_strong(arrays)
+    return array[(*[None] * (rank - array.ndim), ...)].copy()
 
 
 # -- padding

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from operator import index
 from typing import Any
 
 import numpy as np
 
+from cyxla.numpy.control import cond, fori_loop
 from cyxla.numpy.indexing.equal_values import same_size
 from cyxla.numpy.sized.frames import leave_if, rank_of, require_equal, resized, wrapped
-from cyxla.numpy.sized.reductions import fail_if_empty, keep
+from cyxla.numpy.sized.reductions import fail_if_empty
 from cyxla.numpy.sized.slices import slice_along
-from cyxla.numpy.sized.table import call, sized
+from cyxla.numpy.sized.table import sized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, is_sized, raise_unsupported
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced
+from cyxla.numpy.ufunc_methods.reduce import known_values
 from cyxla.records import dataclass
 
 Label = str | int
@@ -192,55 +195,76 @@ def _expanded(part: str, rank: int) -> list[Label]:
 @sized(np.convolve, np.correlate)
 def convolve(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Convolve two vectors: all overlaps of padded ones, of which a slice is the result."""
-    a, v = (_array(arguments[n]) for n in ("a", "v"))
-    if func.__name__ == "correlate":
-        return _correlate(a, v, arguments.get("mode", "valid"))
-    return _convolve(a, v, arguments.get("mode", "full"))
-
-
-def _correlate(a: Any, v: Any, mode: Any) -> Any:
-    if mode != "full" and mode != 2:
-        raise_unsupported(f"be correlated with mode={mode!r}", "use mode='full' and a slice")
-    return _convolve(a, _np.conjugate(v)[::-1], "full")
-
-
-def _convolve(a: Any, v: Any, mode: Any) -> Any:
-    sizes = [x.count if isinstance(x, SizedArray) else x.shape[0] for x in (a, v)]
-    for x, text in ((a, "a"), (v, "v")):
+    is_correlation = func.__name__ == "correlate"
+    a, v = (_with_known_values(arguments[n]) for n in ("a", "v"))
+    a, v = (a, v) if is_correlation else map(_np.atleast_1d, (a, v))
+    if not a.ndim or not v.ndim:
+        raise ValueError("object of too small depth for desired array")
+    if a.ndim > 1 or v.ndim > 1:
+        raise ValueError("object too deep for desired array")
+    names = ("first array argument", "second array argument") if is_correlation else ("a", "v")
+    for x, text in zip((a, v), names, strict=True):
         if isinstance(x, SizedArray):
             fail_if_empty(x, f"{text} cannot be empty")
-    datas = [filled(x, 0) if isinstance(x, SizedArray) else x for x in (a, v)]
-    complete: Any = _np.convolve(*datas, "full")
-    full = SizedArray(complete, {0: as_size_of(sizes[0] + sizes[1] - 1, complete.shape[0])})
+        elif not x.shape[0]:
+            raise ValueError(f"{text} cannot be empty")
+    mode = arguments.get("mode", "valid" if is_correlation else "full")
+    sizes = [x.shape[0] for x in (a, v)]
+    taps = _np.conjugate(v) if is_correlation and v.dtype.kind == "c" else v
+    full = _all_overlaps(a, taps[::-1] if is_correlation else taps)
     if mode in ("full", 2):
         return full
     shorter, longer = _np.minimum(*sizes), _np.maximum(*sizes)
     if mode in ("same", 1):
-        first: Any = (shorter - 1) // 2
+        before: Any = _np.where(_np.less(*sizes), shorter, shorter - 1) if is_correlation else shorter - 1
+        first: Any = before // 2
         return slice_along(full, 0, slice(as_traced(first), as_traced(first + longer)))
     if mode in ("valid", 0):
         return slice_along(full, 0, slice(as_traced(shorter - 1), as_traced(longer)))
     raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
 
 
+def _all_overlaps(a: Any, v: Any) -> SizedArray:
+    """Return the sums of products of all elements whose indices have the same sum."""
+    datas = [filled(x, 0) if isinstance(x, SizedArray) else x for x in (a, v)]
+    finite = [_is_finite(y) for x, y in ((a, datas[1]), (v, datas[0])) if isinstance(x, SizedArray)]
+    finite = [f for f in finite if f is not True]
+    if finite:
+        sums = cond(
+            reduce(_np.logical_and, finite), lambda: _np.convolve(*datas), lambda: _without_products_of_padding(a, v)
+        )
+    else:
+        sums = _np.convolve(*datas)
+    return SizedArray(sums, {0: as_size_of(a.shape[0] + v.shape[0] - 1, sums.shape[0])})
+
+
+def _with_known_values(value: Any) -> Any:
+    known = None if is_sized(value) else known_values(value)
+    return _array(value) if known is None else known
+
+
+def _is_finite(data: Any) -> Any:
+    """Return True if products of all elements with zeros are known to be zeros, else a traced bool that tells it."""
+    known = known_values(data)
+    if data.dtype.kind not in "fcV" or (known is not None and np.isfinite(known).all()):
+        return True
+    return _np.all(_np.isfinite(data))
+
+
+def _without_products_of_padding(a: Any, v: Any) -> Any:
+    """Return the sums of products of `_all_overlaps` where zeros in the padding would make some of them nan."""
+    (data, size), (taps, count) = ((x.padded if isinstance(x, SizedArray) else x, x.shape[0]) for x in (a, v))
+    positions = np.arange(data.shape[0] + taps.shape[0] - 1)
+
+    def add(k: Any, total: Any) -> Any:
+        source = positions - k
+        inside = (source >= 0) & (source < size) & _np.less(k, count)
+        product = _np.take(data, source, mode="clip") * _np.take(taps, k, mode="clip")
+        return total + _np.where(inside, product, _np.zeros_like(product))
+
+    return fori_loop(0, taps.shape[0], add, np.zeros(len(positions), np.result_type(data.dtype, taps.dtype)))
+
+
 def as_size_of(value: Any, bound: int) -> TracedArray:
     """Return a computed number as a size."""
     return as_size(as_traced(_np.maximum(value, 0)), bound)
-
-
-# -- norms
-
-
-@sized(np.linalg.norm, np.linalg.vector_norm)
-def norm(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """Compute the norm of vectors: zeros in the padding change no norm of positive order."""
-    array, order, axis = arguments["x"], arguments.get("ord"), arguments.get("axis")
-    is_vector = func.__name__ == "vector_norm" or (axis is None and (order is None or array.ndim == 1)) or (
-        axis is not None and np.ndim(axis) == 0)  # fmt: skip
-    if not is_vector or is_sized(order) or (order is not None and (isinstance(order, str) or order < 0)):
-        raise_unsupported("be passed to np.linalg.norm with this order", "use np.abs, np.min and np.sum")
-    axes = range(array.ndim) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, array.ndim)
-    keepdims = arguments.get("keepdims", False)
-    if array.counts.keys() & set(axes) and order == np.inf:
-        return _np.max(_np.abs(array), axis=axis, keepdims=keepdims)
-    return keep(array, call(func, {**arguments, "x": filled(array, 0, axes)}), tuple(axes), keepdims)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from cyxla.errors import ShapeError
 from cyxla.numpy.sized.elementwise import align_arguments
-from cyxla.numpy.sized.frames import rank_of, require_equal, require_same_shape, shape_of, wrapped
+from cyxla.numpy.sized.frames import fail_unless, rank_of, require_equal, require_same_shape, shape_of, wrapped
+from cyxla.numpy.sized.movement import broadcast_to_sizes
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, raise_unsupported, valid
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN, REDUCTIONS, flag, reduction_axes, selects_all
 
@@ -184,12 +185,16 @@ def average(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Compute weighted averages: sums of products over sums of weights."""
     if arguments.get("weights") is None:
         return _unweighted_average(func, arguments)
+    message = "Shape of weights must be consistent with shape of a along specified axis."
     operands = arguments["a"], arguments["weights"]
     if arguments.get("axis") is None:
         require_same_shape(operands, "Axis must be specified when shapes of a and weights differ.", TypeError)
-    elif rank_of(operands[0]) == rank_of(operands[1]):
-        message = "Shape of weights must be consistent with shape of a along specified axis."
-        require_same_shape(operands, message, ValueError)
+    else:
+        order = _axes_in_order(arguments["axis"], rank_of(operands[0]))
+        if rank_of(operands[0]) == rank_of(operands[1]) and order == sorted(order):
+            require_same_shape(operands, message, ValueError)
+        else:
+            arguments = {**arguments, "weights": _weights_of_all(*operands, order, message)}
     aligned, frame = align_arguments(arguments, ("a", "weights"))
     array, weights = (frame.wrap(aligned[n]) for n in ("a", "weights"))
     if not isinstance(array, SizedArray):
@@ -202,6 +207,30 @@ def average(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     keepdims = arguments.get("keepdims", False)
     return (tuple([keep(array, r, axes, keepdims) for r in result]) if isinstance(result, tuple)
             else keep(array, result, axes, keepdims))  # fmt: skip
+
+
+def _axes_in_order(axis: Any, rank: int) -> list[int]:
+    """Return the dimensions that an argument names, in its order."""
+    axes = reduction_axes(axis, rank)
+    return [int(d) % rank for d in axis] if isinstance(axis, tuple) else list(axes)
+
+
+def _weights_of_all(array: Any, weights: Any, axes: Sequence[int], message: str) -> Any:
+    """Return a weight for each element of an array; the given ones are for the elements along some axes."""
+    sizes = shape_of(array)
+    weights = weights if isinstance(weights, SizedArray) else as_traced(weights)
+    if weights.ndim != len(axes):
+        raise ValueError(message)
+    for n, d in zip(weights.shape, axes, strict=True):
+        if is_traced(n) or is_traced(sizes[d]):
+            require_equal(n, sizes[d], message, ValueError)
+        elif n != sizes[d]:
+            raise ValueError(message)
+    zero = "Weights sum to zero, can't be normalized"
+    fail_unless(_np.not_equal(_np.sum(weights), 0), 0, 0, zero, ZeroDivisionError)
+    in_order = _np.transpose(weights, [int(k) for k in np.argsort(axes)])
+    spread = in_order[tuple([slice(None) if d in axes else None for d in range(len(sizes))])]
+    return broadcast_to_sizes(spread, list(sizes))
 
 
 def _unweighted_average(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:

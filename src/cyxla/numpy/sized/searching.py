@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.sized.frames import fail_unless, require_equal, resized
-from cyxla.numpy.sized.sorting import last
+from cyxla.numpy.sized.sorting import digitize, last
 from cyxla.numpy.sized.table import call
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, raise_unsupported
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, value_of
@@ -54,10 +54,6 @@ def _is_in(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     return result
 
 
-def _digitize(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    raise_unsupported("be the bins of np.digitize", "np.searchsorted finds indices in sorted edges")
-
-
 def _interpolate(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Interpolate between points whose padding repeats the last one at infinity."""
     if any(not isinstance(arguments[n], SizedArray) for n in ("xp", "fp")) or arguments.get("period") is not None:
@@ -86,7 +82,7 @@ def _filled_with(array: SizedArray, value: TracedArray) -> TracedArray:
 
 #: The parameter that holds the queries, and the function for other arguments of run-time size.
 SEARCHES: dict[str, tuple[str, Callable[..., Any]]] = {
-    "searchsorted": ("v", _search_sorted), "isin": ("element", _is_in), "digitize": ("x", _digitize),
+    "searchsorted": ("v", _search_sorted), "isin": ("element", _is_in), "digitize": ("x", digitize),
     "interp": ("x", _interpolate),
 }  # fmt: skip
 __all__ = ["SEARCHES"]

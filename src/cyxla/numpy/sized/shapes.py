@@ -13,14 +13,17 @@ import numpy as np
 from cyxla.errors import ShapeError
 from cyxla.numpy.indexing.equal_values import same_value
 from cyxla.numpy.indexing.ranges import range_of
-from cyxla.numpy.sized.frames import require_equal, resized, wrapped
-from cyxla.numpy.sized.table import sized
+from cyxla.numpy.sized.creation import GREATEST_BOUND, bounded_size
+from cyxla.numpy.sized.frames import fail_unless, leave_if, require_equal, resized, wrapped
+from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.arrays.sharing import share
-from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, product, raise_unsupported
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, product, raise_unsupported
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.records import dataclass
+from cyxla.types import ElementType
 from cyxla.xla.hlo.instruction import Instruction
+from cyxla.xla.lib import values
 
 _np: Any = np  # its functions dispatch to this package
 _RESHAPE_MESSAGE = "cannot reshape array of size {{}} into shape {}"
@@ -238,12 +241,12 @@ def _is_prefix(sizes: Sequence[Any]) -> bool:
 
 def _positions(old_bounds: Sequence[int], old: Sequence[Any], bounds: Sequence[int], new: Sequence[Any]) -> Any:
     """Return for each position of a new padded shape that of its element in an old padded shape."""
-    position: Any = np.arange(prod(bounds))
+    builder = require_current().builder
     flat: Any = 0
     stride: Any = 1
-    for bound, n in zip(reversed(bounds), reversed(new), strict=True):
-        flat = flat + position % max(bound, 1) * stride
-        position, stride = position // max(bound, 1), stride * n
+    for d in reversed(range(len(bounds))):
+        flat = flat + TracedArray(values.iota_along(builder, ElementType.S64, bounds, d)) * stride
+        stride = stride * new[d]
     source: Any = 0
     step = 1
     for bound, n in zip(reversed(old_bounds), reversed(old), strict=True):
@@ -272,6 +275,78 @@ def _from_flat(array: SizedArray, sizes: list[Any], unknown: int | None) -> Any:
     data, bounds = _convert(array.padded, 0, array.shape, sizes)
     counts = {d: as_size(as_traced(n), bounds[d]) for d, n in enumerate(sizes) if is_traced(n)}
     return _shared(wrapped(data, counts), array)
+
+
+# -- other numbers of elements
+
+
+@sized(np.resize)
+def resize(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Change the shape; elements repeat if they are too few, zeros if there are none."""
+    shape = arguments["new_shape"]
+    shape = shape if isinstance(shape, (tuple, list)) else [shape]
+    sizes: list[Any] = [bounded_size(n) if is_traced(n) else index(n) for n in shape]
+    if any(n < 0 for n in sizes if not is_traced(n)):
+        raise ValueError("all elements of `new_shape` must be non-negative")
+    array = arguments["a"] if isinstance(arguments["a"], SizedArray) else as_strong(arguments["a"])
+    flat = _np.ravel(array)
+    data, count = (flat.padded, flat.count) if isinstance(flat, SizedArray) else (flat, flat.shape[0])
+    bound = prod(bound_of(n, GREATEST_BOUND) for n in sizes)
+    if data.shape[0]:
+        repeated = _np.take(data, _np.remainder(np.arange(bound), _np.maximum(count, 1)), mode="clip")
+        repeated = _np.where(_np.greater(count, 0), repeated, _np.zeros(1, data.dtype))
+    else:
+        repeated = resized(data, 0, bound)
+    if not any(map(is_traced, sizes)):
+        return repeated.reshape(sizes)
+    total = as_size(as_traced(product(sizes)), bound)
+    return _np.reshape(SizedArray(TracedArray(value_of(repeated)), {0: total}), sizes)
+
+
+def _flat_if_no_axis(arguments: dict[str, Any]) -> tuple[SizedArray, int]:
+    """Return the array, of known or of run-time size, and the dimension of a function that flattens it by default."""
+    array, axis = arguments["a"], arguments.get("axis")
+    array = array if isinstance(array, SizedArray) else as_strong(array)
+    array = _np.ravel(array) if axis is None else array
+    array = array if isinstance(array, SizedArray) else SizedArray(array, {})
+    if axis is None:
+        return array, 0
+    return array, int(np.lib.array_utils.normalize_axis_index(axis, array.ndim))
+
+
+@sized(np.packbits)
+def packbits(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Pack eight bools along an axis into each byte, the last of which is filled with zeros."""
+    array, axis = _flat_if_no_axis(arguments)
+    data = call(func, {**arguments, "a": filled(array, 0, (axis,)), "axis": axis})
+    if axis not in array.counts:
+        return array.like(data)
+    count = (array.counts[axis] + 7) // 8
+    return SizedArray(data, {**array.counts, axis: as_size(as_traced(count), data.shape[axis])})
+
+
+@sized(np.unpackbits)
+def unpackbits(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Unpack the bits of bytes along an axis, as many as there are, or a number of them that may be traced."""
+    number = arguments.pop("count", None)
+    array, axis = _flat_if_no_axis(arguments)
+    size = array.shape[axis] * 8
+    bits = call(func, {**arguments, "a": filled(array, 0, (axis,)), "axis": axis})
+    counts = {d: n for d, n in array.counts.items() if d != axis}
+    if number is None:
+        length = size
+    elif is_traced(number):
+        leave_if(_np.less(number, 0), "np.unpackbits of all but a number of bits that is known at run time")
+        length = bounded_size(_np.maximum(number, 0))
+    else:
+        length = index(number) if index(number) >= 0 else size + index(number)
+        if index(number) < 0:
+            message = "-count larger than number of elements"
+            fail_unless(_np.greater_equal(length, 0), size, -index(number), message, ValueError)
+    if not is_traced(length):
+        return wrapped(resized(bits, axis, length), counts)
+    bound = bits.shape[axis] if number is None else bound_of(length, GREATEST_BOUND)
+    return SizedArray(resized(bits, axis, bound), {**counts, axis: as_size(as_traced(length), bound)})
 
 
 __all__ = ["bound_of", "ravel", "reshape"]

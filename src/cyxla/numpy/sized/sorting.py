@@ -1,4 +1,4 @@
-"""Sorting: padding is filled with values that sort last."""
+"""Sorting and bins: padding is filled with values that sort last."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.sized.frames import align, fail_unless, require_same_shape
+from cyxla.numpy.sized.frames import align, fail_unless, leave_if, require_same_shape
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, valid
 from cyxla.xla.hlo.builder import XlaOp
@@ -75,3 +75,33 @@ def sort_complex(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     array = arguments["a"]
     dtype = array.dtype if array.dtype.kind == "c" else np.dtype("F" if array.dtype.char in "bhBH" else "D")
     return _np.sort(array, -1).astype(dtype)
+
+
+# -- bins
+
+
+def digitize(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Return the bins of elements between edges of run-time size, which may increase or decrease."""
+    points, edges, right = arguments["x"], arguments["bins"], arguments.get("right", False)
+    for array, error in ((points, "x may not be complex"), (edges, "Cannot cast array data to dtype('float64')")):
+        if getattr(array, "dtype", np.asarray(0).dtype).kind == "c":
+            raise TypeError(error)
+    if edges.ndim != 1:
+        raise ValueError("object of too small depth for desired array" if not edges.ndim else "object too deep")
+    rises, falls = (_np.any(test(edges[1:], edges[:-1])) for test in (np.greater, np.less))
+    if edges.dtype.kind == "f":
+        leave_if(_has_misplaced_nan(edges), "NumPy takes edges with nan for decreasing ones")
+    message = "bins must be monotonically increasing or decreasing"
+    fail_unless(_np.logical_not(_np.logical_and(rises, falls)), edges.count, edges.count, message, ValueError)
+    side = "left" if right else "right"
+    upwards = _np.searchsorted(edges, points, side)
+    downwards = edges.count - _np.searchsorted(edges[::-1], points, side)
+    return _np.where(falls, downwards, upwards)[()]
+
+
+def _has_misplaced_nan(edges: SizedArray) -> Any:
+    """Return True if edges have nan elsewhere than behind increasing ones."""
+    is_nan = _np.not_equal(edges, edges)
+    increases = _np.any(_np.greater(edges, edges[:1]))
+    is_inside = _np.any(_np.logical_and(is_nan[:-1], _np.logical_not(is_nan[1:])))
+    return _np.logical_and(_np.any(is_nan), _np.logical_or(is_inside, _np.logical_not(increases)))

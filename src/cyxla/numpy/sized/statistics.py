@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from cyxla.errors import OutOfRangeError
 from cyxla.numpy.functions.histograms import lengthened
 from cyxla.numpy.sized.elementwise import align_arguments
-from cyxla.numpy.sized.frames import leave_if, rank_of, require_same_shape, resized
-from cyxla.numpy.sized.reductions import fail_if_empty
+from cyxla.numpy.sized.frames import fail_unless, leave_if, rank_of, require_equal, require_same_shape, resized, wrapped
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, is_sized, raise_unsupported, valid
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
 from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN
+from cyxla.records import dataclass
 
 _np: Any = np  # its functions dispatch to this package
 
@@ -64,37 +65,158 @@ def ediff1d(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 def trapezoid(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Integrate by the trapezoidal rule."""
     y, x, axis = arguments["y"], arguments.get("x"), arguments.get("axis", -1)
-    y = y if isinstance(y, SizedArray) else _np.asarray(y)
-    axis = int(np.lib.array_utils.normalize_axis_index(axis, y.ndim))
-    if x is None:
-        steps: Any = arguments.get("dx", 1.0)
-    else:
-        if rank_of(x) > y.ndim:
-            raise_unsupported("be integrated over points of a higher rank", "broadcast the values first")
-        steps = _np.diff(x)
-        if steps.ndim == 1 and y.ndim > 1:
-            steps = steps[(..., *[None] * (y.ndim - axis - 1))]
-    leading = [slice(None)] * axis
+    y = _array(y)
+    dimension = int(np.lib.array_utils.normalize_axis_index(axis, y.ndim))
+    steps: Any = arguments.get("dx", 1.0)
+    if x is not None:
+        x = _array(x)
+        steps = _np.diff(x, axis=-1 if x.ndim == 1 else axis)
+        steps = steps[(..., *[None] * (y.ndim - dimension - 1))] if x.ndim == 1 else steps
+    leading = [slice(None)] * dimension
     pairs = y[(*leading, slice(1, None))] + y[(*leading, slice(None, -1))]
     return _np.sum(steps * pairs / 2.0, axis=axis)
 
 
+def _array(value: Any) -> Any:
+    return value if isinstance(value, SizedArray) else as_strong(value)
+
+
+@sized(np.unwrap)
+def unwrap(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Remove jumps: an element depends on those before it, never on padding."""
+    array = arguments["p"]
+    if not isinstance(array, SizedArray) or is_sized([arguments.get("discont"), arguments.get("period")]):
+        raise_unsupported("be the period or the discontinuity of np.unwrap", "pass numbers")
+    return array.like(call(func, {**arguments, "p": array.padded}))
+
+
+# -- gradients
+
+
 @sized(np.gradient)
 def gradient(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """Compute the gradient of a vector: central differences, one-sided ones at the ends."""
-    array, spacings = arguments["f"], arguments.get("varargs", ())
-    if array.ndim != 1 or arguments.get("edge_order", 1) != 1 or any(np.ndim(s) or is_sized(s) for s in spacings):
-        raise_unsupported("be passed to np.gradient unless it is a vector with one spacing", "use np.diff")
-    fail_if_empty(
-        array[1:],
-        "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are required.",
-    )
-    if array.dtype.kind in "iu":
-        array = array.astype(np.float64)
-    step = spacings[0] if spacings else 1.0
-    inner = (array[2:] - array[:-2]) / (2.0 * step)
-    ends = [_np.reshape((array[k + 1] - array[k]) / step, (1,)) for k in (0, -2)]
-    return _np.concatenate([ends[0], inner, ends[1]]).astype(ends[0].dtype)
+    """Compute gradients along axes: central differences, at the edges of first or second order."""
+    array, axis, order = _array(arguments["f"]), arguments.get("axis"), arguments.get("edge_order", 1)
+    axes = range(array.ndim) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, array.ndim)
+    spacings = list(arguments.get("varargs", ()))
+    if not spacings:
+        spacings = [1.0] * len(axes)
+    elif len(spacings) == 1 and rank_of(spacings[0]) == 0:
+        spacings = spacings * len(axes)
+    if len(spacings) != len(axes):
+        raise TypeError("invalid number of arguments")
+    if order > 2:
+        raise ValueError("'edge_order' greater than 2 not supported")
+    results = [_gradient_along(func, array, d, s, order) for d, s in zip(axes, spacings, strict=True)]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _gradient_along(func: Callable[..., Any], array: Any, axis: int, spacing: Any, order: int) -> Any:
+    if isinstance(array, SizedArray) and axis not in array.counts and not isinstance(spacing, SizedArray):
+        return array.like(func(array.padded, spacing, axis=axis, edge_order=order))
+    dtype = array.dtype if array.dtype.kind in "fcV" else np.dtype(np.float64)
+    array = array.astype(np.float64) if array.dtype.kind in "iu" else array
+    data, counts = (array.padded, array.counts) if isinstance(array, SizedArray) else (array, {})
+    if data.shape[axis] <= order:
+        raise ValueError(_TOO_SMALL)
+    line = _Line(data, axis, array.shape[axis])
+    step = spacing if rank_of(spacing) == 0 else line.steps(spacing)
+    fail_unless(_np.greater(line.count, order), line.count, order, _TOO_SMALL, ValueError)
+    result = line.gradient(step, order)
+    return wrapped(result.astype(dtype), counts)
+
+
+_TOO_SMALL = (
+    "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are required."
+)
+_DISTANCES = "when 1d, distances must match the length of the corresponding dimension: {} and {}"
+
+
+@dataclass
+class _Line:
+    """Padded array of which a dimension has a size that may be known at run time.
+
+    Attributes
+    ----------
+    data : TracedArray
+        Padded elements.
+    axis : int
+        Dimension.
+    count : int or TracedArray
+        Size of the dimension.
+    """
+
+    data: Any
+    axis: int
+    count: Any
+
+    def part(self, low: int | None, high: int | None) -> Any:
+        """Return a range of the padded elements along the dimension."""
+        return self.data[(*[slice(None)] * self.axis, slice(low, high))]
+
+    def from_end(self, number: int) -> Any:
+        """Return the elements at a distance from the size, as a range of one."""
+        position = _np.reshape(_np.maximum(self.count - number, 0), (1,))
+        return _np.take(self.data, position, axis=self.axis, mode="clip")
+
+    def along(self, vector: Any) -> Any:
+        """Return a vector as an array along the dimension."""
+        return vector[(..., *[None] * (self.data.ndim - self.axis - 1))]
+
+    def steps(self, coordinates: Any) -> _Line:
+        """Return the distances of neighbours among as many coordinates; runs with other sizes fail."""
+        if rank_of(coordinates) != 1:
+            raise ValueError("distances must be either scalars or 1d")
+        coordinates = _array(coordinates)
+        require_equal(coordinates.shape[0], self.count, _DISTANCES, ValueError)
+        message = "index 0 is out of bounds for axis 0 with size 0"
+        fail_unless(_np.greater(self.count, 1), self.count, 1, message, OutOfRangeError)
+        data = coordinates.padded if isinstance(coordinates, SizedArray) else coordinates
+        data = data.astype(np.float64) if data.dtype.kind in "iu" else data
+        return _Line(_np.diff(resized(data, 0, self.data.shape[self.axis])), 0, self.count - 1)
+
+    def gradient(self, step: Any, order: int) -> Any:
+        """Return the derivatives by numbers that are a step apart, or by those of unequal steps."""
+        is_even = not isinstance(step, _Line)
+        inner = self._even(step) if is_even else self._uneven(step)
+        ends = [step, step, step, step] if is_even else [step.part(0, 1), step.part(1, 2), step.from_end(2),
+                                                         step.from_end(1)]  # fmt: skip
+        ends = ends if is_even else [self.along(e) for e in ends]
+        if order == 1:
+            edges = [
+                (self.part(1, 2) - self.part(0, 1)) / ends[0], (self.from_end(1) - self.from_end(2)) / ends[3]
+            ]  # fmt: skip
+        else:
+            edges = [
+                _edge([self.part(k, k + 1) for k in range(3)], ends[0], ends[1], is_even=is_even),
+                -_edge([self.from_end(k) for k in (1, 2, 3)], ends[3], ends[2], is_even=is_even),
+            ]
+        result = _np.concatenate([edges[0], inner, edges[1]], self.axis)
+        number = self.along(np.arange(self.data.shape[self.axis]))
+        return _np.where(_np.equal(number, self.count - 1), edges[1], result)
+
+    def _even(self, step: Any) -> Any:
+        return (self.part(2, None) - self.part(None, -2)) / (2.0 * step)
+
+    def _uneven(self, steps: _Line) -> Any:
+        """Return the inner derivatives by unequal steps; equal ones are taken for one step, as by NumPy."""
+        inside = np.arange(steps.data.shape[0]) < steps.count
+        alike = _np.all(_np.logical_or(_np.equal(steps.data, steps.data[0]), _np.logical_not(inside)))
+        before, after = (self.along(w) for w in (steps.data[:-1], steps.data[1:]))
+        total = before + after
+        a, b, c = -after / (before * total), (after - before) / (before * after), before / (after * total)
+        uneven = a * self.part(None, -2) + b * self.part(1, -1) + c * self.part(2, None)
+        return _np.where(alike, self._even(steps.data[0]), uneven)
+
+
+def _edge(rows: Sequence[Any], near: Any, far: Any, *, is_even: bool) -> Any:
+    """Return the derivative of second order at the first of three rows."""
+    if is_even:
+        a, b, c = -1.5 / near, 2.0 / near, -0.5 / near
+    else:
+        total = near + far
+        a, b, c = -(2.0 * near + far) / (near * total), total / (near * far), -near / (far * total)
+    return a * rows[0] + b * rows[1] + c * rows[2]
 
 
 # -- covariances
@@ -177,8 +299,71 @@ def _in_range(array: SizedArray) -> TracedArray:
     """Return padded elements whose padding is the first element; if there are none, 0 and 1, NumPy's default range."""
     first = array.padded[0]
     others = _np.where(np.arange(array.bound) > 0, 1, 0).astype(array.dtype)
+    others = others[(..., *[None] * (array.ndim - 1))]
     replacement = _np.where(_np.greater(array.count, 0), first, others)
     return TracedArray(value_of(_np.where(valid(array), array.padded, replacement)))
+
+
+@sized(np.histogramdd)
+def histogramdd(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Count points in bins of several dimensions: those of the padding weigh nothing."""
+    sample, weights = arguments["sample"], arguments.get("weights")
+    bins, limits = arguments.get("bins", 10), arguments.get("range")
+    if is_sized(bins):
+        raise_unsupported("be the bins of np.histogramdd", "pass edges of known size, or a number")
+    points = _points(sample)
+    masked = _weights(points, weights)
+    if not isinstance(points, SizedArray):
+        return call(func, {**arguments, "sample": points, "weights": masked})
+    if points.dtype.kind == "f" and points.itemsize < np.dtype(float).itemsize and _are_found(bins, limits):
+        leave_if(_np.equal(points.count, 0), "np.histogramdd of no points has edges of another dtype")
+    points = points.like(resized(points.padded, 0, max(points.bound, 2)))
+    masked = resized(masked, 0, points.bound)
+    return call(func, {**arguments, "sample": _in_range(points), "weights": masked})
+
+
+def _are_found(bins: Any, limits: Any) -> bool:
+    """Return True if the edges of bins may follow from the points."""
+    numbers = bins if isinstance(bins, (tuple, list)) else [bins]
+    return (limits is None or any(r is None for r in limits)) and any(rank_of(b) == 0 for b in numbers)
+
+
+def _points(sample: Any) -> Any:
+    """Return points as rows."""
+    points: Any = _np.stack(list(sample), axis=1) if isinstance(sample, (tuple, list)) else _array(sample)
+    points = points[:, None] if points.ndim == 1 else points
+    if isinstance(points, SizedArray) and points.run_time_dims != (0,):
+        raise_unsupported("be the points of np.histogramdd, if the number of their coordinates is known at run time")
+    return points
+
+
+def _weights(points: Any, weights: Any) -> Any:
+    """Return the weights of padded points; zeros in the padding."""
+    if weights is None:
+        return valid(SizedArray(points.padded[:, 0], points.counts)).astype(np.float64)
+    weights = _array(weights)
+    sizes = weights.shape[0], points.shape[0]
+    fits: Any = _np.logical_or(_np.equal(*sizes), _np.equal(sizes[1], 0))  # no points take any weights
+    fail_unless(fits, sizes[0], sizes[1], "The weights and list don't have the same length.", ValueError)
+    bound = (points.padded if isinstance(points, SizedArray) else points).shape[0]
+    data = resized(weights.padded if isinstance(weights, SizedArray) else weights, 0, bound)
+    return filled(SizedArray(data, points.counts), 0) if isinstance(points, SizedArray) else data
+
+
+@sized(np.histogram2d)
+def histogram2d(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Count pairs in bins of two dimensions."""
+    x, y = (_array(arguments[n]) for n in "xy")
+    if any(isinstance(v.shape[0], TracedArray) for v in (x, y)):
+        require_equal(x.shape[0], y.shape[0], "x and y must have the same length.", ValueError)
+    bins = arguments.get("bins", 10)
+    if is_sized(bins):
+        raise_unsupported("be the bins of np.histogram2d", "pass edges of known size, or a number")
+    if (isinstance(bins, (list, tuple)) or rank_of(bins)) and len(bins) not in (1, 2):
+        bins = [bins, bins]
+    options = {n: arguments[n] for n in ("range", "density", "weights") if n in arguments}
+    counts, edges = _np.histogramdd([x, y], bins, **options)
+    return counts, edges[0], edges[1]
 
 
 @sized(np.bincount)

@@ -244,6 +244,8 @@ def _substitute_list_arguments(original: Callable[..., Any]) -> Callable[..., An
     def substitute(*args: Any, **kwargs: Any) -> Any:
         if args and type(args[0]) is list and any(isinstance(a, SizedArray) for a in args[0]):
             args = (tuple(args[0]), *args[1:])  # NumPy dispatches on the arrays of a tuple
+        if args and isinstance(args[0], SizedArray):  # which NumPy would iterate over if it may be a list of arrays
+            return hooks.sized_function(original, args, kwargs)
         if any(map(is_traced_list, args[:_MAX_LIST_ARGUMENTS])):
             args = _lists_to_arrays(args)
         return initialised(original, args, kwargs)

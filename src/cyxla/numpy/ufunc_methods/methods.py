@@ -13,6 +13,7 @@ import numpy as np
 from cyxla.errors import DTypeError, OutOfRangeError, ShapeError, TraceError, UnimplementedError
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
+from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.promotion import Dtype, loop_types
 from cyxla.numpy.tracing.results.result_layout import set_order
@@ -284,16 +285,18 @@ def reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: Any = 0, dtype: An
     Raises
     ------
     UnimplementedError
-        The indices are traced.
+        The indices are traced, and the ufunc is not associative.
     """
     emit = _binary_emitter(ufunc, "reduceat")
     source = as_traced(array)
     if isinstance(indices, TracedArray) and indices.known is not None:
         indices = indices.known
     if is_traced(indices):
+        if ufunc in REDUCTIONS or ufunc in _REORDERABLE:
+            return hooks.sized_ufunc(ufunc, "reduceat", (array, indices), {"axis": axis, "dtype": dtype, "out": out})
         raise UnimplementedError(
             f"{ufunc.__name__}.reduceat with traced indices cannot be traced", where=_trace.user_line(),
-            hint="make the indices static, or use np.add.at with an index of the segment for each element",
+            hint="make the indices static, or loop over the segments",
         )  # fmt: skip
     positions = np.asarray(indices).astype(np.intp)
     if positions.ndim != 1:

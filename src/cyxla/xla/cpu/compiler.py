@@ -23,6 +23,7 @@ from cyxla.xla.service import CompileOptions, Compiler, Executable
 from cyxla.xla.service.donation import resolve_donation
 
 if TYPE_CHECKING:
+    from cyxla.types import Shape
     from cyxla.xla.cpu.dump import Dump
     from cyxla.xla.cpu.entry.module import Source
     from cyxla.xla.cpu.memory.buffers import Buffers
@@ -55,6 +56,12 @@ class CpuCompiler(Compiler):
         """Begin to look for the C compiler, unless one is known."""
         if config.get("TIER") != "kernels":
             compiler_search.find_in_background()
+
+    def whole_arrays(self, module: HloModule, live_results: Sequence[tuple[int, int, int]]) -> list[Shape]:
+        """Return the shapes of arrays that programs compute up to their bounds, whatever their sizes at run time."""
+        from cyxla.xla.cpu.plan.whole_arrays import whole_arrays
+
+        return whole_arrays(module.entry, live_results)
 
     def compile(self, module: HloModule, options: CompileOptions) -> Executable:
         """Compile a verified module; on a cache hit, no pass runs and no C is generated.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,6 +15,7 @@ from cyxla.xla.service.options import CompileOptions
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from cyxla.types import Shape
     from cyxla.xla.hlo import HloModule
 
 ENTRY_POINTS = "cyxla.backends"
@@ -51,6 +52,18 @@ class Compiler(ABC):
 
     def prepare(self) -> None:  # noqa: B027  most platforms need no preparation
         """Begin in the background what the first compilation would wait for, while its program is written."""
+
+    def whole_arrays(self, module: HloModule, live_results: Sequence[tuple[int, int, int]]) -> list[Shape]:
+        """Return the shapes of arrays that programs compute up to their bounds, whatever their sizes at run time.
+
+        Parameters
+        ----------
+        module : HloModule
+            Module before any pass.
+        live_results : sequence of tuple of int
+            Option `live_results` of the compilation.
+        """
+        return []
 
     def compile(self, module: HloModule, options: CompileOptions) -> Executable:
         """Compile a verified module."""

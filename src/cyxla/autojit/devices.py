@@ -35,6 +35,7 @@ class ClusterFilter:
     assertions: bool = False  # Assert and CheckNumerics, which compiled code leaves out
     slow: bool = False
     inaccurate: bool = False
+    growing: bool = False  # lists and arrays whose length may change: compiled ones keep theirs
     resource_producers: bool = False
     dynamic_shapes: bool = False  # compiled code gives results of their greatest size
     collectives: bool = False  # a compiled program runs on one device, and the others of the group would wait
@@ -42,7 +43,7 @@ class ClusterFilter:
     @classmethod
     def all(cls) -> ClusterFilter:
         """Return a filter that admits all ops but collectives, and those with handles or dynamic shapes as results."""
-        return cls(*(True,) * 8)
+        return cls(*(True,) * 9)
 
     def __or__(self, other: ClusterFilter) -> ClusterFilter:
         return ClusterFilter(*(getattr(self, f.name) or getattr(other, f.name) for f in fields(self)))

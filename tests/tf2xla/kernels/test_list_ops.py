@@ -225,11 +225,28 @@ def stack(held: Any, dtype: str = "float") -> Any:
     return apply_op("TensorListStack", held, ANY, element_dtype=dtype)
 
 
+def from_rows(count: int) -> Any:
+    return apply_op("TensorListFromTensor", np.zeros((count, 2), np.float32), np.array([2], I))
+
+
+def popped(held: Any) -> Any:
+    return apply_op("TensorListPopBack", held, np.array([2], I), element_dtype="float")[0]
+
+
+ROW = np.zeros(2, np.float32)
+
+
 REFUSED: list[tuple[str, Build]] = [
     ("max_num_elements is -1", lambda: empty(ANY, -1)),
     ("must not be negative", lambda: reserved(ANY, -2)),
     ("shape of the list's elements is not known", lambda: stack(reserved(ANY))),
     ("op elements", lambda: stack(reserved(SCALAR), "half")),
+    ("is full with 3 elements", lambda: pushed(from_rows(3), ROW)),
+    ("is full with 0 elements", lambda: pushed(from_rows(0), ROW)),
+    ("is full with 2 elements", lambda: pushed(popped(pushed(empty(np.array([2], I), 2), ROW)), ROW, ROW, ROW)),
+    ("is full with 1 elements", lambda: pushed(empty(SCALAR, 1), np.float32(1), np.float32(2))),
+    ("the list is empty", lambda: popped(empty(np.array([2], I), 2))),
+    ("the list is empty", lambda: popped(popped(pushed(empty(np.array([2], I), 2), ROW)))),
     ("cannot hold an element", lambda: apply_op("TensorListPushBack", empty(np.array([2], I), 1), np.zeros(3, "f"))),
 ]
 

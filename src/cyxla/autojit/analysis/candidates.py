@@ -24,8 +24,9 @@ _CONTROL_FLOW = frozenset(
 _TRANSFERS = frozenset({"_Send", "_Recv", "_HostSend", "_HostRecv"})
 FUNCTION_ATTRS = {
     "PartitionedCall": ("f",), "StatefulPartitionedCall": ("f",), "If": ("then_branch", "else_branch"),
-    "StatelessIf": ("then_branch", "else_branch"), "Case": ("branches",), "StatelessCase": ("branches",),
-    "While": ("cond", "body"), "StatelessWhile": ("cond", "body"), "SymbolicGradient": ("f",),
+    "StatelessIf": ("then_branch", "else_branch"), "_If": ("then_branch", "else_branch"), "Case": ("branches",),
+    "StatelessCase": ("branches",), "While": ("cond", "body"), "StatelessWhile": ("cond", "body"),
+    "_While": ("cond", "body"), "SymbolicGradient": ("f",),
 }  # fmt: skip
 STRUCTURED = frozenset({"If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"})
 
@@ -99,6 +100,8 @@ class RecursiveCompilabilityChecker:
         return self._filter_reason(node, depth) or self._callee_reason(node, depth) or self._kernel_reason(node)
 
     def _filter_reason(self, node: Node, depth: int) -> str:
+        if node.op == "TensorArrayV3" and node.attr("dynamic_size") and not self.filter.growing:
+            return "TensorArrayV3: a compiled array does not become longer than it was made"
         for field, reason in _REASONS.get(node.op, ()):
             if not getattr(self.filter, field):
                 return f"{node.op}: {reason}"

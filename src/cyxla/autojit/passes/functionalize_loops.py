@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cyxla.autojit.analysis.candidates import STRUCTURED, RecursiveCompilabilityChecker
 from cyxla.autojit.analysis.frames import ENTERS
+from cyxla.autojit.analysis.list_lengths import ListLengths
 from cyxla.autojit.devices import ENCLOSING, DeviceInfo, Policy
 from cyxla.autojit.options import JitOptions
 from cyxla.core.graph.algorithm import copy_graph
@@ -45,7 +46,8 @@ def _can_be_compiled(jit: JitOptions, info: DeviceInfo) -> bool:
     except OpError:
         return False
     checker = RecursiveCompilabilityChecker(info, jit.options.engine.kernels, trial.library, info.filter | ENCLOSING)
-    return not any(checker.reason(node) for node in _new_nodes(trial, jit.graph))
+    list_reasons = {} if info.filter.growing else ListLengths(trial.library).reasons(trial)
+    return not any(node in list_reasons or checker.reason(node) for node in _new_nodes(trial, jit.graph))
 
 
 def _new_nodes(functionalized: Graph, original: Graph) -> list[Node]:

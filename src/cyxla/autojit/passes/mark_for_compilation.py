@@ -18,6 +18,7 @@ from cyxla.autojit.analysis.deadness import DeadnessAnalysis
 from cyxla.autojit.analysis.frames import ENTERS, EXITS, frames_of
 from cyxla.autojit.analysis.graph_cycles import GraphCycles
 from cyxla.autojit.analysis.indivisible_groups import indivisible_groups
+from cyxla.autojit.analysis.list_lengths import ListLengths
 from cyxla.autojit.analysis.op_groups import expand
 from cyxla.autojit.analysis.resource_safety import Access, access_of, incompatible_pairs
 from cyxla.autojit.devices import ENCLOSING, ClusterFilter, DeviceInfo, Policy
@@ -90,6 +91,7 @@ class MarkForCompilation:
         self.checkers: dict[str, RecursiveCompilabilityChecker | None] = {}
         self.clusters: dict[Node, Cluster] = {}
         self.enclosed: dict[Node, frozenset[Node]] = {}  # nodes of indivisible groups, with their group
+        self.list_reasons: dict[Node, str] = {}  # of nodes at which a compiled list would differ
 
     def run(self) -> list[Cluster]:
         """Mark the nodes of clusters, and return the clusters in order."""
@@ -97,6 +99,7 @@ class MarkForCompilation:
             return []
         self.deadness = DeadnessAnalysis(self.graph)
         self.regions = _regions(self.graph)
+        self.list_reasons = ListLengths(self.graph.library).reasons(self.graph)
         clusters = self._form_clusters(indivisible_groups(self.graph))
         self._name_clusters(clusters)
         record(self.jit.options.settings, self.report)
@@ -169,7 +172,10 @@ class MarkForCompilation:
             return reason
         if (included is not None and node.op not in included) or node.op in excluded:
             return "--tf_xla_ops_to_cluster or --tf_xla_cluster_exclude_ops excludes its op"
-        return self._checker(node, info, enclosed).reason(node)
+        checker = self._checker(node, info, enclosed)
+        if node in self.list_reasons and not checker.filter.growing:
+            return f"{node.op}: {self.list_reasons[node]}"
+        return checker.reason(node)
 
     def _policy_reason(self, node: Node, info: DeviceInfo) -> str:
         """Return the reason why policy forbids a compilation: neither the device nor the node asks for it."""

@@ -11,10 +11,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from cyxla.types import Shape
-from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
+from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import special_tables as tables
+from cyxla.xla.lib.loops import while_loop
 from cyxla.xla.lib.special import const, digamma, is_integer_or_inf, lgamma
 from cyxla.xla.lib.values import rank_of, reduced, scalar, select, sizes_of
 
@@ -42,28 +42,19 @@ def _iterate(start: State, step: Callable[[XlaOp, State], tuple[State, XlaOp]], 
     builder = start[0].builder
     number = xla.constant(builder, np.float64(1))
     active = xla.eq(start[0], start[0])
-    init = xla.tuple_(builder, [number, active, *start])
-    shape = init.shape
 
-    def body(given: list[XlaOp]) -> XlaOp:
+    def body(given: list[XlaOp]) -> list[XlaOp]:
         count, going, *arrays = given
         after, changing = step(count, arrays)
         kept = [select(going, new, old) for new, old in zip(after, arrays, strict=True)]
-        return xla.tuple_(count.builder, [count + scalar(count, 1), xla.and_(going, changing), *kept])
+        return [count + scalar(count, 1), xla.and_(going, changing), *kept]
 
     def condition(given: list[XlaOp]) -> XlaOp:
         count, going = given[:2]
         some = reduced(going, "or", scalar(going, False), range(rank_of(going)))
         return xla.and_(some, xla.le(count, scalar(count, most)))
 
-    made = xla.while_(_computation("going", shape, condition), _computation("step", shape, body), init)
-    return [xla.get_tuple_element(made, i + 2) for i in range(len(start))]
-
-
-def _computation(name: str, shape: Shape, write: Callable[[list[XlaOp]], XlaOp]) -> XlaComputation:
-    builder = XlaBuilder(name)
-    state = xla.parameter(builder, 0, shape, "state")
-    return builder.build(write([xla.get_tuple_element(state, i) for i in range(len(shape.elements))]))
+    return while_loop(condition, body, [number, active, *start])[2:]
 
 
 def _like(count: XlaOp, x: XlaOp) -> XlaOp:

@@ -14,6 +14,7 @@ from cyxla.errors import InvalidArgumentError, UnimplementedError
 from cyxla.tf2xla.lib.buffer_rows import read_row, write_row
 from cyxla.tf2xla.lib.gather_scatter import gather_slices
 from cyxla.tf2xla.lib.tensor_list import XlaTensorList
+from cyxla.tf2xla.xla_expression import XlaExpression
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -132,6 +133,7 @@ def _split(ctx: XlaOpKernelContext) -> Any:
 def _push_back(ctx: XlaOpKernelContext) -> Any:
     """Write the element to the next index; beyond the capacity, to the last one."""
     tensor_list = _list(ctx)
+    _require_room(ctx, tensor_list)
     if ctx.attr("element_dtype") is DataType.DT_VARIANT:
         return _push_list(ctx, tensor_list, ctx.input_tensor_list("tensor"))
     item = ctx.input("tensor")
@@ -140,6 +142,23 @@ def _push_back(ctx: XlaOpKernelContext) -> Any:
     return replace(
         tensor_list, buffer=write_row(tensor_list.buffer, tensor_list.pushed, item), pushed=tensor_list.pushed + 1
     )
+
+
+def _known_length(ctx: XlaOpKernelContext, tensor_list: XlaTensorList) -> int | None:
+    """Return the number of pushed elements if it is known at compile time."""
+    count = ctx.xla.constant_value(XlaExpression.of(tensor_list.pushed, DataType.DT_INT32))
+    return None if count is None else int(count)
+
+
+def _require_room(ctx: XlaOpKernelContext, tensor_list: XlaTensorList) -> None:
+    """Raise if a list is known to be full."""
+    length = _known_length(ctx, tensor_list)
+    if length is not None and length >= tensor_list.capacity:
+        raise UnimplementedError(
+            f"an element cannot be pushed: a compiled list does not become longer than it was made, and this one is "
+            f"full with {length} elements",
+            hint="make it by EmptyTensorList with a sufficient max_num_elements, or run it uncompiled (jit='off')",
+        )
 
 
 def _push_list(ctx: XlaOpKernelContext, tensor_list: XlaTensorList, item: XlaTensorList) -> XlaTensorList:
@@ -185,7 +204,7 @@ def _pop_back(ctx: XlaOpKernelContext) -> Any:
     else:
         tensor_list = _with_known_shape(ctx, tensor_list)
     assert tensor_list.buffer is not None  # the shape of the value is known
-    _require_elements(ctx, tensor_list)
+    _require_pushed(ctx, tensor_list)
     pushed = tensor_list.pushed - 1
     item = read_row(tensor_list.buffer, pushed)
     if tensor_list.inner_pushed is None:
@@ -198,6 +217,12 @@ def _pop_back(ctx: XlaOpKernelContext) -> Any:
 
 def _require_elements(ctx: XlaOpKernelContext, tensor_list: XlaTensorList) -> None:
     ctx.require(tensor_list.capacity, f"{ctx.kernel.type_string}: the list has no elements")
+
+
+def _require_pushed(ctx: XlaOpKernelContext, tensor_list: XlaTensorList) -> None:
+    """Raise if a list is known to be empty."""
+    _require_elements(ctx, tensor_list)
+    ctx.require(_known_length(ctx, tensor_list) != 0, "the list is empty, so that nothing can be popped")
 
 
 @xla_kernel("TensorListSetItem")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from cyxla.core.framework.geometry.image_resizing import Grid, checked_size, grids
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeError
+from cyxla.tf2xla.lib.buffer_rows import read_row, write_row
 from cyxla.tf2xla.lib.gather_scatter import gather_slices
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.loops import while_loop
 from cyxla.xla.lib.values import (
     broadcast_to,
     full_like,
@@ -25,7 +29,6 @@ from cyxla.xla.lib.values import (
     scalar,
     select,
     sizes_of,
-    sum_of,
     widened,
     zeros_like,
 )
@@ -203,44 +206,89 @@ def _resize_nearest_grad(grads: XlaOp, size: Array, *, align_corners: bool, half
 # ----------------------------------------------------------------------------------------- non-maximum suppression
 
 
+@dataclass(frozen=True)
+class _Boxes:
+    """Corners and areas of boxes, each an f32 vector with an element per box."""
+
+    low: tuple[XlaOp, XlaOp]
+    high: tuple[XlaOp, XlaOp]
+    areas: XlaOp
+
+    @classmethod
+    def of(cls, boxes: XlaOp) -> _Boxes:
+        """Return the boxes of a matrix whose rows are two opposite corners."""
+        (y0, y1), (x0, x1) = _corners(boxes)
+        low, high = (xla.minimum(y0, y1), xla.minimum(x0, x1)), (xla.maximum(y0, y1), xla.maximum(x0, x1))
+        return cls(low, high, (high[0] - low[0]) * (high[1] - low[1]))
+
+    @property
+    def parts(self) -> list[XlaOp]:
+        """The vectors, as `of_parts` takes them."""
+        return [*self.low, *self.high, self.areas]
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[XlaOp]) -> _Boxes:
+        """Return the boxes that have these parts."""
+        return cls((parts[0], parts[1]), (parts[2], parts[3]), parts[4])
+
+    def at(self, index: XlaOp) -> _Boxes:
+        """Return one box, repeated as often as there are boxes."""
+        count = sizes_of(self.areas)[0]
+        return _Boxes.of_parts([broadcast_to(read_row(v, index), (count,)) for v in self.parts])
+
+    def overlap_ratios(self, other: _Boxes) -> XlaOp:
+        """Return the intersections with other boxes divided by the unions; 0 for boxes without an area."""
+        zero = zeros_like(self.areas)
+        sides = [
+            xla.maximum(xla.minimum(other.high[k], self.high[k]) - xla.maximum(other.low[k], self.low[k]), zero)
+            for k in (0, 1)
+        ]
+        intersections = sides[0] * sides[1]
+        is_empty = xla.or_(xla.le(self.areas, zero), xla.le(other.areas, zero))
+        return select(is_empty, zero, intersections / (self.areas + other.areas - intersections))
+
+
 def _select_boxes(boxes: XlaOp, scores: XlaOp, limit: int, overlap: XlaOp, min_score: XlaOp) -> list[XlaOp]:
     """Return the indices of `limit` boxes, best first, and the number of valid ones.
 
-    Each unrolled iteration selects the best remaining box and suppresses those that overlap it.
+    Each iteration of a loop selects the best remaining box and suppresses those that overlap it.
     """
     boxes, scores = xla.convert(boxes, ElementType.F32), xla.convert(scores, ElementType.F32)
-    count = sizes_of(scores)[0]
-    low = [xla.minimum(a, b) for a, b in _corners(boxes)]
-    high = [xla.maximum(a, b) for a, b in _corners(boxes)]
-    areas = (high[0] - low[0]) * (high[1] - low[1])
+    (count,), builder = sizes_of(scores), scores.builder
+    choices, valid = (xla.constant(builder, np.zeros(shape, np.int32)) for shape in ((limit,), ()))
+    if not count or not limit:
+        return [choices, valid]
     threshold = broadcast_to(xla.convert(min_score, ElementType.F32), (count,))
-    nothing = full_like(scores, -np.inf)
-    remaining = select(xla.gt(scores, threshold), scores, nothing)
-    indices = iota_along(scores.builder, ElementType.S32, (count,), 0)
+    remaining = select(xla.gt(scores, threshold), scores, full_like(scores, -np.inf))
     bound = broadcast_to(xla.convert(overlap, ElementType.F32), (count,))
-    choices, valid = [], xla.constant(scores.builder, np.zeros((), np.int32))
-    for _ in range(limit):
-        best = max_of(remaining, [0])
-        top = xla.and_(xla.eq(remaining, broadcast_to(best, (count,))), xla.gt(remaining, nothing))
-        index = min_of(select(top, indices, full_like(indices, count)), [0])
-        is_valid = xla.lt(index, scalar(index, count))
-        choices.append(xla.reshape(select(is_valid, index, zeros_like(index)), (1,)))
-        valid = valid + xla.convert(is_valid, ElementType.S32)
-        is_selected = xla.eq(indices, broadcast_to(index, (count,)))
-        selected = [
-            broadcast_to(sum_of(select(is_selected, v, zeros_like(v)), [0]), (count,)) for v in (*low, *high, areas)
-        ]
-        overlaps = [
-            xla.maximum(xla.minimum(selected[2 + k], high[k]) - xla.maximum(selected[k], low[k]), zeros_like(areas))
-            for k in (0, 1)
-        ]
-        intersection = overlaps[0] * overlaps[1]
-        is_empty = xla.or_(xla.le(areas, zeros_like(areas)), xla.le(selected[4], zeros_like(areas)))
-        ratio = select(is_empty, zeros_like(areas), intersection / (areas + selected[4] - intersection))
-        remaining = select(xla.or_(is_selected, xla.gt(ratio, bound)), nothing, remaining)
-    if not choices:
-        return [xla.constant(scores.builder, np.zeros(0, np.int32)), valid]
-    return [xla.concatenate(choices, 0), valid]
+    start = [choices, valid, _index_of_best(remaining), remaining, bound, *_Boxes.of(boxes).parts]
+    return while_loop(_finds_another_box, _select_box, start)[:2]
+
+
+def _index_of_best(scores: XlaOp) -> XlaOp:
+    """Return the first index of the greatest score; the number of scores if all are -inf."""
+    (count,) = sizes_of(scores)
+    indices = iota_along(scores.builder, ElementType.S32, (count,), 0)
+    best = broadcast_to(max_of(scores, [0]), (count,))
+    is_best = xla.and_(xla.eq(scores, best), xla.gt(scores, full_like(scores, -np.inf)))
+    return min_of(select(is_best, indices, full_like(indices, count)), [0])
+
+
+def _finds_another_box(state: list[XlaOp]) -> XlaOp:
+    choices, valid, index, remaining = state[:4]
+    (limit,), (count,) = sizes_of(choices), sizes_of(remaining)
+    return xla.and_(xla.lt(valid, scalar(valid, limit)), xla.lt(index, scalar(index, count)))
+
+
+def _select_box(state: list[XlaOp]) -> list[XlaOp]:
+    """Append the best remaining box to the choices, and suppress it and those that overlap it."""
+    choices, valid, index, remaining, bound, *parts = state
+    boxes, (count,) = _Boxes.of_parts(parts), sizes_of(remaining)
+    is_selected = xla.eq(iota_along(index.builder, ElementType.S32, (count,), 0), broadcast_to(index, (count,)))
+    is_suppressed = xla.or_(is_selected, xla.gt(boxes.overlap_ratios(boxes.at(index)), bound))
+    remaining = select(is_suppressed, full_like(remaining, -np.inf), remaining)
+    choices = write_row(choices, valid, index)
+    return [choices, valid + scalar(valid, 1), _index_of_best(remaining), remaining, bound, *parts]
 
 
 def _corners(boxes: XlaOp) -> list[tuple[XlaOp, XlaOp]]:

@@ -136,3 +136,34 @@ def test_generation_of_text(claim):
     claim("200 tokens: programs", model.cache_info().misses, at_most=3)
     claim("200 tokens: first time, above the second", seconds[0] - seconds[1], "s")
     claim("200 tokens: the second time", seconds[1], "s")
+
+
+#: Programs of arrays with bounds; {0} and {1} are 2000 and 500, {2} is 1000, or each is a bound; then the most times as
+#: long as the program of fixed sizes that a call takes with full arrays.
+BOUNDED = {
+    "sort": ("ROOT z = f32[{0},{1}] sort(x), dimensions={{1}}, to_apply=order", 1.3),
+    "sort of columns": ("ROOT z = f32[{0},{1}] sort(x), dimensions={{0}}, to_apply=order", 1.3),
+    "concatenate": ("ROOT z = f32[{0},{2}] concatenate(x, x), dimensions={{1}}", 4),
+}
+ORDER = "order { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = pred[] compare(a, b), direction=LT }"
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_bounded_dimensions(name, claim):
+    text, most = BOUNDED[name]
+    entry = f"ENTRY e {{{{ x = f32[{{0}},{{1}}] parameter(0) {text} }}}}"
+    sizes = ((2000, 500, 1000), ("<=2000", "<=500", "<=1000"))
+    fixed, bounded = (cyxla.compile(f"HloModule m\n{ORDER}\n{entry.format(*dims)}") for dims in sizes)
+    x = RNG.standard_normal((2000, 500), np.float32)
+    np.testing.assert_array_equal(bounded(x), fixed(x))
+    ratio = paired(lambda: bounded(x), lambda: fixed(x))
+    claim(f"{name} of bounded dimensions: times as long as of fixed ones", ratio, at_most=most)
+
+
+def test_a_bounded_sort_follows_the_size(claim):
+    run = cyxla.compile(f"HloModule m\n{ORDER}\nENTRY e {{ x = f32[<=1000000] parameter(0) "
+                        "ROOT z = f32[<=1000000] sort(x), dimensions={0}, to_apply=order }")  # fmt: skip
+    x = RNG.standard_normal(1_000_000, np.float32)
+    few = x[:1000].copy()
+    np.testing.assert_array_equal(run(few), np.sort(few))
+    claim("sort of 1,000,000 against 1,000: times as long", paired(lambda: run(x), lambda: run(few)), at_least=20)

@@ -137,3 +137,58 @@ def test_random_programs_have_the_bits_of_jit(tmp_path, seed):
     rng = np.random.default_rng(seed)
     arguments = [random_value(p.shape, rng) for p in module.parameters]
     assert_same_bits(shared(tmp_path, module)(*arguments), cyxla.compile(module)(*arguments))
+
+
+BOUNDED_SIZES = """HloModule m
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+ENTRY e {
+  w = f32[2] parameter(0)
+  x = f32[<=4,<=3] parameter(1)
+  z = f32[] constant(0)
+  s = f32[] reduce(x, z), dimensions={0,1}, to_apply=add
+  c = f32[<=8,<=3] concatenate(x, x), dimensions={0}
+  ROOT r = (f32[], f32[<=8,<=3]) tuple(s, c)
+}"""
+
+
+@pytest.mark.parametrize("sizes, message", [
+    ((4, 3), ""), ((0, 0), ""), ((5, 3), "size 0 of x is 5, want 0 to 4"), ((-3, 3), "size 0 of x is -3, want 0 to 4"),
+    ((4, 10**9), "size 1 of x is 1000000000, want 0 to 3"), ((-(2**31), -1), "size 0 of x is -2147483648"),
+])  # fmt: skip
+def test_sizes_of_arguments_are_within_their_bounds(tmp_path, sizes, message):
+    library = shared(tmp_path, BOUNDED_SIZES)
+    given = [np.zeros(2, np.float32), np.ones((4, 3), np.float32), *map(np.int32, sizes)]
+    if message:
+        with pytest.raises(InvalidArgumentError, match=message):
+            library(*given)
+    else:
+        total, _, *got = library(*given)
+        assert (float(total), *map(int, got)) == (sizes[0] * sizes[1], 2 * sizes[0], sizes[1])
+
+
+SIZES_MAIN = """#include <stdio.h>
+#include "f.h"
+int main(void) {
+  const float w[2] = {0}, x[12] = {0};
+  const int32_t n = 9, m = 3;
+  float s = -7, c[24];
+  int32_t sizes[2] = {-7, -7};
+  for (int k = 0; k < 24; ++k) c[k] = -7;
+  const void *const args[] = {w, x, &n, &m};
+  void *const results[] = {&s, c, sizes, sizes + 1};
+  const int status = f(args, results, NULL);
+  for (int k = 0; k < 24; ++k) s += c[k];
+  printf("%d %g %d %d", status, s, sizes[0], sizes[1]);
+  return 0;
+}
+"""
+
+
+@needs_gcc
+@pytest.mark.parametrize("kind, library", [("static", "libf.a"), ("shared", "libf.so"), ("object", "f.o")])
+def test_a_wrong_size_writes_nothing(tmp_path, kind, library):
+    aot.compile(BOUNDED_SIZES, directory=tmp_path, kind=kind, name="f", isa=LEVEL)
+    (tmp_path / "main.c").write_text(SIZES_MAIN)
+    run_command("gcc", "main.c", f"./{library}", "-lm", "-Wl,-rpath,.", "-o", "main", cwd=tmp_path)
+    assert run_command("./main", cwd=tmp_path) == f"3 {-7 * 25} -7 -7"
+    assert "int32[] size 0 of x, 0 to 4" in (tmp_path / "f.h").read_text()

@@ -91,6 +91,66 @@ def test_run_checks_against_another_platform(cyxla, file):
     assert "results agree: largest difference 0 of the scale" in out
 
 
+OPEN = """func.func @main(%x: tensor<?x3xf32>, %n: tensor<1xi32>) -> (tensor<?x3xf32>, tensor<?xi32>) {
+  %0 = stablehlo.negate %x : tensor<?x3xf32>
+  %1 = stablehlo.dynamic_iota %n, dim = 0 : (tensor<1xi32>) -> tensor<?xi32>
+  return %0, %1 : tensor<?x3xf32>, tensor<?xi32>
+}
+"""
+OPEN_ROWS = "func.func @main(%x: tensor<?x3xf32>, %y: tensor<3xf32>) -> tensor<?x3xf32> { return %x : tensor<?x3xf32> }"
+
+
+@pytest.fixture
+def open_files(tmp_path):
+    """Programs of open sizes, and arguments."""
+    files = {name: tmp_path / f"{name}.mlir" for name in ("both", "rows")}
+    files["both"].write_text(OPEN)
+    files["rows"].write_text(OPEN_ROWS)
+    arrays = {"x": np.ones((2, 3), np.float32), "n": np.int32([4]), "wide": np.ones((2, 4), np.float32)}
+    for name, array in arrays.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    return {**files, **{name: tmp_path / f"{name}.npy" for name in arrays}}
+
+
+@pytest.mark.parametrize("args, parts", [
+    (["run", "{both}", "--input", "{x}", "--input", "{n}", "--check", "interpreter"],
+     ["result 0: float32[2, 3]", "result 1: int32[4]\n[0 1 2 3]", "results agree"]),
+    (["run", "{rows}", "--input", "{x}"],                               ["result 0: float32[2, 3]\n[[1. 1. 1.]"]),
+    (["run", "{rows}", "--spec", "f32[5,3]", "--spec", "float32[3]"],   ["result 0: float32[5, 3]"]),
+    (["bisect", "{both}", "--input", "{x}", "--input", "{n}"],          ["agree"]),
+    (["opt", "{rows}", "--spec", "f32[5,3]", "--spec", "f32[3]"],       ["ENTRY", "f32[5,3]"]),
+    (["dump", "{rows}", "--stage", "input", "--spec", "f32[5,3]", "--spec", "f32[3]"], ["ENTRY", "f32[5,3]"]),
+])  # fmt: skip
+def test_arguments_settle_open_sizes(cyxla, open_files, args, parts):
+    status, out, _ = cyxla(*(a.format(**open_files) for a in args))
+    assert status == 0
+    assert [part for part in parts if part not in out] == []
+
+
+def test_convert_settles_open_sizes(cyxla, open_files, tmp_path):
+    made = tmp_path / "made.hlo"
+    assert cyxla("convert", open_files["rows"], made, "--spec", "f32[5,3]", "--spec", "f32[3]")[0] == 0
+    assert "f32[5,3]" in made.read_text()
+
+
+@pytest.mark.parametrize("args, message, hint", [
+    (["run", "{both}", "--input", "{wide}", "--input", "{n}"], "argument 0: got float32[2,4], want f32[?,3]", ""),
+    (["run", "{both}", "--input", "{n}"],            "argument 0: got int32[1], want f32[?,3]", ""),
+    (["run", "{both}"],                              "argument 0 of @main is f32[?,3]", "--spec f32[2,3]"),
+    (["opt", "{both}"],                              "argument 0 of @main is f32[?,3]", "--spec f32[2,3]"),
+    (["dump", "{both}"],                             "argument 0 of @main is f32[?,3]", "--spec f32[2,3]"),
+    (["convert", "{both}", "-", "--to", "hlo"],      "argument 0 of @main is f32[?,3]", "--spec f32[2,3]"),
+    (["opt", "{rows}", "--spec", "f32[2,4]", "--spec", "f32[3]"], "argument 0 of @main is f32[?,3], not f32[2,4]", ""),
+    (["opt", "{rows}", "--spec", "f32[2,4"],         "--spec f32[2,4", "write a type and sizes"),
+    (["opt", "{rows}", "--spec", "f32[2,3]"],        "takes 2 arguments, not 1", ""),
+])  # fmt: skip
+def test_open_sizes_that_arguments_do_not_settle(cyxla, open_files, args, message, hint):
+    status, _, err = cyxla(*(a.format(**open_files) for a in args))
+    assert status == 1
+    assert message in err
+    assert hint in err
+
+
 DISAGREES = """
 ENTRY e {
   low = s32[] constant(0)

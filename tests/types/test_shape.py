@@ -67,6 +67,9 @@ def test_facts(shape, text, size, nbytes):
 
 @pytest.mark.parametrize("dims, more, error, match", [
     ((-1,),            {},                             ShapeError, "negative"),
+    ((UNBOUNDED,),     {},                             ShapeError, "negative"),
+    ((UNBOUNDED, 2),   {"dynamic": (False, True)},     ShapeError, "negative"),
+    ((0, UNBOUNDED),   {},                             ShapeError, "negative"),
     ((2**32, 2**32),   {},                             ShapeError, "more than 2"),
     ((2**62,),         {},                             ShapeError, "more than 2"),
     (np.array([2**40, 2**40]), {},                     ShapeError, "more than 2"),
@@ -79,6 +82,12 @@ def test_facts(shape, text, size, nbytes):
 def test_impossible_shapes_are_refused(dims, more, error, match):
     with pytest.raises(error, match=match):
         Shape.array("f32", dims, **more)
+
+
+def test_sizes_without_a_bound_are_kept_in_the_static_shape():
+    shape = Shape.array("f32", (UNBOUNDED, 4, 3), dynamic=(True, True, False))
+    assert str(shape.static) == "f32[?,4,3]"
+    assert shape.static.static is shape.static
 
 
 def test_unknown_types_and_direct_construction_are_refused():

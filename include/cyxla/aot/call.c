@@ -111,6 +111,17 @@ static int32_t checked(const cyx_aot_program *program, const int64_t *failure, c
   return CYX_AOT(fail)(run, check->code, check->text, failure[1]);
 }
 
+/* Return the status of sizes among the arguments: an array has no elements beyond its bound. */
+static int32_t sized(const cyx_aot_program *program, const void *const *args, const cyx_aot_run *run) {
+  for (int32_t k = 0; k < program->num_sizes; ++k) {
+    const cyx_aot_size *size = program->sizes + k;
+    int32_t given;
+    memcpy(&given, args[size->arg], sizeof(given));
+    if (given < 0 || given > size->bound) return CYX_AOT(fail)(run, CYX_INVALID_ARGUMENT, size->text, given);
+  }
+  return CYX_OK;
+}
+
 static int32_t run_code(const cyx_aot_program *program, const cyx_aot_code *code, const void *const *args,
                         void *const *results, const cyx_aot_run *run, char *arena) {
   const cyx_aot_info *info = program->info;
@@ -141,6 +152,8 @@ int32_t CYX_AOT(call)(const cyx_aot_program *program, const void *const *args, v
   const cyx_aot_code *code = program->codes + level;
   if (code->num_bound + code->num_constants && !CYX_AOT(constants)())
     return CYX_AOT(fail)(&run, CYX_FAILED_PRECONDITION, "the file of weights is not loaded", 0);
+  const int32_t wrong = sized(program, args, &run);
+  if (wrong) return wrong;
   if (run.temp) return run_code(program, code, args, results, &run, run.temp);
   if (code->arena_bytes <= SMALL_BYTES) {
     _Alignas(64) char small[SMALL_BYTES];

@@ -6,8 +6,10 @@
  *   int32_t NAME(const void *const *args, void *const *results, const cyx_aot_run *run);
  *
  * args[k] and results[k] are arrays in row-major order, as info->args[k] and info->results[k] describe them, aligned to
- * the size of an element; a result overlaps no argument and no other result. A call returns 0 or one of the codes
- * below. Any number of threads may call at once.
+ * the size of an element; a result overlaps no argument and no other result. An array of bounded size has its bounds,
+ * and is followed by an int32_t for each size; a call with a size outside of 0 to the bound returns
+ * CYX_INVALID_ARGUMENT and writes nothing. A call returns 0 or one of the codes below. Any number of threads may call
+ * at once.
  */
 #ifndef CYXLA_AOT_LIBRARY_H
 #define CYXLA_AOT_LIBRARY_H

@@ -24,11 +24,19 @@ typedef struct {
   const char *text;
 } cyx_aot_check;
 
+/* Argument that is the size of a bounded array, an int32_t from 0 to the bound; %n in the text is another size. */
+typedef struct {
+  int32_t arg, bound;
+  const char *text;
+} cyx_aot_size;
+
 typedef struct {
   const cyx_aot_info *info;
   const cyx_aot_code *codes; /* by level of the library */
   int32_t fails; /* 1 if the last result of the code, s64[2], is the number of a failed check and a number to show */
   const cyx_aot_check *checks;
+  int32_t num_sizes;
+  const cyx_aot_size *sizes;
 } cyx_aot_program;
 
 /* The context of a call, whose address is that of the part that generated code knows. */

@@ -30,10 +30,11 @@ extern "C" {{
 _PROGRAM = """const cyx_aot_info *{name}_info(void);
 
 /* {name}: returns 0, or a code of library.h. The temporaries of a call have {name}_info()->temp_bytes bytes.
-{arrays}
+{sizes}{arrays}
 {doc} */
 int32_t {name}(const void *const *args, void *const *results, const cyx_aot_run *run);
 """
+_SIZES = " * A size outside of its range is CYX_INVALID_ARGUMENT (3), and nothing is written.\n"
 _LOAD = """/* Load the file of weights, once and before any other call; returns 0, 5 (no file) or 15 (not its file). */
 int32_t {name}_load(const char *path);
 
@@ -68,10 +69,12 @@ def text(name: str, programs: Sequence[Program], *, in_file: bool, cxx: str = ""
 def _declaration(program: Program) -> str:
     rows = [f" *   args[{k}]: {describe(a)}" for k, a in enumerate(program.arguments)]
     rows += [f" *   results[{k}]: {describe(a)}" for k, a in enumerate(program.results)]
+    sizes = _SIZES if any(a.bound is not None for a in program.arguments) else ""
     doc = "".join(f" * {ctext.comment(line)}\n" for line in program.doc.splitlines())
-    return _PROGRAM.format(name=program.name, arrays="\n".join(rows), doc=f" *\n{doc}" if doc else "")
+    return _PROGRAM.format(name=program.name, sizes=sizes, arrays="\n".join(rows), doc=f" *\n{doc}" if doc else "")
 
 
 def describe(array: NamedArray) -> str:
     """Describe an array in a comment."""
-    return ctext.comment(f"{array.dtype.name}[{','.join(map(str, array.dims))}] {array.name}")
+    bound = "" if array.bound is None else f", 0 to {array.bound}"
+    return ctext.comment(f"{array.dtype.name}[{','.join(map(str, array.dims))}] {array.name}{bound}")

@@ -51,7 +51,7 @@ def arrays_of(name: str, shape: Shape) -> Iterator[NamedArray]:
     yield NamedArray(name, shape.dtype.numpy_dtype, shape.dims)
     for d, is_dynamic in enumerate(shape.dynamic):
         if is_dynamic:
-            yield NamedArray(f"size {d} of {name}", np.dtype(np.int32), ())
+            yield NamedArray(f"size {d} of {name}", np.dtype(np.int32), (), shape.dims[d])
 
 
 def _number(shapes: Sequence[Shape], first: int) -> tuple[tuple[Any, ...], int]:

@@ -40,11 +40,14 @@ class NamedArray:
         Element type.
     dims : tuple of int
         Sizes.
+    bound : int, optional
+        Greatest value of the size of a bounded array, which is an array of its own; None for other arrays.
     """
 
     name: str
     dtype: np.dtype[Any]
     dims: tuple[int, ...]
+    bound: int | None = None
 
     @property
     def nbytes(self) -> int:

@@ -48,7 +48,7 @@ static const cyx_aot_info cyx_info = {{
 }};
 
 {codes}
-static const cyx_aot_program cyx_program = {{&cyx_info, cyx_codes, {fails}, cyx_checks}};
+static const cyx_aot_program cyx_program = {{&cyx_info, cyx_codes, {fails}, cyx_checks, {num_sizes}, cyx_sizes}};
 
 __attribute__((visibility("default"))) const cyx_aot_info *{name}_info(void) {{ return &cyx_info; }}
 
@@ -230,6 +230,11 @@ def _program(
         for k, c in enumerate(codes)
     ]
     checks = [f"{{{c.code}, {ctext.string(c.text)}}}" for c in program.checks]
+    sizes = [
+        f"{{{k}, {a.bound}, {ctext.string(_wrong_size(a))}}}"
+        for k, a in enumerate(program.arguments)
+        if a.bound is not None
+    ]
     hidden = f"#pragma GCC visibility push(hidden)\n{entries}#pragma GCC visibility pop\n"
     return _PROGRAM.format(
         name=program.name,
@@ -242,9 +247,17 @@ def _program(
         codes=hidden
         + constants
         + ctext.table(rows, "cyx_aot_code", "cyx_codes")
-        + ctext.table(checks, "cyx_aot_check", "cyx_checks"),
+        + ctext.table(checks, "cyx_aot_check", "cyx_checks")
+        + ctext.table(sizes, "cyx_aot_size", "cyx_sizes"),
         fails=int(bool(program.checks)),
+        num_sizes=len(sizes),
     )
+
+
+def _wrong_size(size: NamedArray) -> str:
+    """Return the message for a size outside of its bound, with ``%n`` in place of the size."""
+    name = size.name.replace("%", "%%")
+    return f"{name} is %n, want 0 to {size.bound}: pass the number of elements that are present"
 
 
 def _arrays(arrays: Sequence[NamedArray], name: str) -> str:

@@ -82,7 +82,7 @@ class Shape:
         dtype : ElementType or str
             Element type or its HLO name.
         dims : sequence of int
-            Sizes, each >= 0 or `UNBOUNDED`.
+            Sizes, each >= 0, or `UNBOUNDED` for a dynamic dimension.
         layout : Layout, optional
             Layout; None leaves it unspecified.
         dynamic : sequence of bool, optional
@@ -127,7 +127,7 @@ class Shape:
 
     @property
     def static(self) -> Shape:
-        """The shape without layouts and with the bounds as static sizes."""
+        """The shape without layouts and with the bounds as static sizes; those without a bound stay as they are."""
         if self._static is None:
             self._static = _without_dynamic(self)
         return self._static
@@ -215,7 +215,7 @@ def _new_array(dtype: ElementType, sizes: _Sizes, dynamic: tuple[bool, ...], lay
     if len(sizes) > MAX_RANK:  # checked first: the product of very many sizes takes quadratic time
         raise ShapeError(f"an array of {len(sizes)} dimensions; {MAX_RANK} is the limit")
     dims = _python_ints(sizes)
-    if any(d < 0 and d != UNBOUNDED for d in dims):
+    if any(d < 0 and not (d == UNBOUNDED and dynamic[k : k + 1] == (True,)) for k, d in enumerate(dims)):
         raise ShapeError(f"{dtype}{list(dims)}: a size is negative")
     if layout is not None and sorted(layout.minor_to_major) != list(range(len(dims))):
         raise ShapeError(f"layout {layout} is not an order of the {len(dims)} dimensions of {dtype}{list(dims)}")
@@ -253,7 +253,9 @@ def _without_layout(shape: Shape) -> Shape:
 def _without_dynamic(shape: Shape) -> Shape:
     if shape.is_tuple:
         return Shape.tuple([e.static for e in shape.elements])
-    return Shape.array(shape.dtype, shape.dims) if shape.is_array else shape
+    if not shape.is_array:
+        return shape
+    return Shape.array(shape.dtype, shape.dims, dynamic=[d == UNBOUNDED for d in shape.dims])
 
 
 def _iter_leaves(shape: Shape) -> Iterator[Shape]:

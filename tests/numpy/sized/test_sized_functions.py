@@ -17,6 +17,8 @@ A[np.flatnonzero(m), 1] | A[:, np.flatnonzero(A[0] > 0)] | A[np.flatnonzero(m)[:
 np.delete(x, i) | np.delete(x, i[0]) | np.delete(x, m) | np.delete(x, f) | np.delete(x, f[:0])
 np.delete(A, i, axis=0) | np.delete(x, np.flatnonzero(m))
 np.delete(x[m], 0)
+np.repeat(x[m], np.minimum(n[m], 3)) | np.repeat(x[m], x[m] > 0) | np.repeat(x[m], np.minimum(n[~m], 3))
+np.repeat(A[m], n[m] > 2, axis=0) | np.repeat(np.unique(n), np.minimum(np.unique(n), 3))
 np.repeat(x, m) | np.repeat(x, b) | np.repeat(x[m], 2) | np.repeat(A[m], 2, axis=1) | np.repeat(x, np.minimum(n, 3))
 np.trim_zeros(np.where(m, 1, 0)) | np.trim_zeros(x * m, "f") | np.trim_zeros(x * m, "b") | np.trim_zeros(x[m])
 np.arange(m.sum()) | np.arange(2, m.sum() + 2) | np.arange(m.sum(), -1, -2) | np.arange(m.sum(), dtype=np.int8)

@@ -249,9 +249,12 @@ def test_arrays_without_elements_take_no_memory(body):
     assert shapes == [leaf.dims for leaf in module.entry.root.shape.leaves()]
 
 
-def test_arrays_that_numpy_cannot_make_are_refused(backend):
-    sizes = "4000000000,0"
-    text = f"ENTRY e {{ x = f32[{sizes}] iota(), iota_dimension=0 ROOT r = f32[{sizes},{sizes}] dot(x, x) }}"
+@pytest.mark.parametrize("body", [
+    "x = f32[4000000000,0] iota(), iota_dimension=0 ROOT r = f32[4000000000,0,4000000000,0] dot(x, x)",
+    "ROOT x = f32[4611686018427387904,0] iota(), iota_dimension=0",
+])  # fmt: skip
+def test_arrays_that_numpy_cannot_make_are_refused(body, backend):
+    text = f"ENTRY e {{ {body} }}"
     with pytest.raises(ResourceExhaustedError, match="if no size were 0"):
         cyxla.compile(text, platform=backend)
 

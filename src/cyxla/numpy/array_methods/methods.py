@@ -20,6 +20,7 @@ from cyxla.numpy.tracing.trace import user_line
 from cyxla.numpy.tracing.user_program.api_boundary import api_boundary
 from cyxla.numpy.tracing.user_program.doubts import pass_on, refuse_float
 from cyxla.numpy.ufuncs.apply import call, equals_no_number
+from cyxla.xla.hlo.builder import functions as xla
 
 _np: Any = np  # its functions dispatch to this package
 _BINARY = {
@@ -282,6 +283,8 @@ def _partition(self: TracedArray, kth: Any, axis: int = -1, kind: str = "introse
 
 
 def _flatten(self: TracedArray, order: str = "C") -> Any:
+    if order == "C":  # in one step, which does not depend on the memory as a view does
+        return TracedArray(xla.reshape(value_of(self), (self.size,)))
     return _np.ravel(self, order).copy()
 
 

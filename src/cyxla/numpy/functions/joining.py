@@ -16,8 +16,8 @@ from cyxla.numpy.functions.movement import (
     atleast_1d,
     atleast_2d,
     atleast_3d,
+    flat_copy,
     moveaxis,
-    ravel,
     reshape_row_major,
 )
 from cyxla.numpy.indexing.access import convert_for_assignment
@@ -178,7 +178,7 @@ def _flatten_inputs(arrays: Sequence[Array], out: Any, dtype: Any) -> list[Array
     if out is None and dtype is None and any(a.weak for a in arrays):
         target = result_type(*[a.kind for a in arrays])
         arrays = [TracedArray(convert(value_of(a), target)) if a.weak else a for a in arrays]  # integers wrap around
-    return [ravel(a) for a in arrays]
+    return [flat_copy(a) for a in arrays]
 
 
 def _check_concatenable(a: Array, number: int, first: Array, dimension: int) -> None:
@@ -376,7 +376,7 @@ def resize(a: Any, new_shape: Any) -> Array:
     count = prod(sizes)
     if not array.size or not count:
         return concatenate([as_strong(np.zeros(sizes, array.dtype))])
-    flat = value_of(tile(ravel(array), -(-count // array.size)))
+    flat = value_of(tile(flat_copy(array), -(-count // array.size)))
     return TracedArray(xla.reshape(xla.slice_in_dim(flat, 0, count), sizes))
 
 
@@ -401,7 +401,7 @@ def require_known(value: Any, name: str, description: str) -> np.ndarray[Any, An
 def append(arr: Any, values: Any, axis: int | None = None) -> Array:
     """Append values."""
     if axis is None:
-        return concatenate([ravel(arr), ravel(values)], 0)
+        return concatenate([flat_copy(arr), flat_copy(values)], 0)
     return concatenate([arr, values], axis)
 
 
@@ -409,7 +409,7 @@ def flatten_if_no_axis(arr: Any, axis: int | None) -> tuple[Array, int]:
     """Return an array and a dimension; flattened for None."""
     array = as_strong(arr)
     if axis is None:
-        return ravel(array), 0
+        return flat_copy(array), 0
     return array, normalize_axis_index(axis, array.ndim)
 
 
@@ -458,7 +458,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
     """Rotate elements along dimensions."""
     array = as_strong(a)
     if axis is None:
-        flat = roll(ravel(array), shift, 0)
+        flat = roll(flat_copy(array), shift, 0)
         return TracedArray(xla.reshape(value_of(flat), array.shape))
     axes = normalize_axis_tuple(axis, array.ndim, allow_duplicate=True)
     shifts = list(shift) if isinstance(shift, (tuple, list)) or np.ndim(shift) == 1 else [shift]

@@ -140,6 +140,12 @@ def ravel(a: Any, order: str = "C") -> Array:
     return TracedArray(xla.reshape(value_of(array), (array.size,)))
 
 
+def flat_copy(a: Any) -> Array:
+    """Return all elements as a vector of its own, which is written to by nobody else."""
+    array = as_strong(a)
+    return TracedArray(xla.reshape(value_of(array), (array.size,)))
+
+
 # -- permutations
 
 
@@ -296,7 +302,7 @@ def resolve_axis(a: Any, axis: Any) -> tuple[Array, int]:
     """Return an array and one of its dimensions; flattened for None, and of rank 1 for a scalar."""
     array = as_strong(a)
     if axis is None or (array.ndim == 0 and axis in (0, -1)):
-        return ravel(array), 0
+        return flat_copy(array), 0
     return array, normalize_axis_index(axis, array.ndim)
 
 

@@ -13,7 +13,7 @@ from cyxla.errors import OutOfRangeError, TraceError
 from cyxla.numpy.functions.joining import flatten_if_no_axis, normalize_positions, take_indices
 from cyxla.numpy.functions.movement import resolve_axis
 from cyxla.numpy.indexing.bounds import fail_where
-from cyxla.numpy.indexing.ranges import range_of
+from cyxla.numpy.indexing.ranges import range_of, range_within_size
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.registry import implements
@@ -64,7 +64,7 @@ def repeat_by_counts(data: TracedArray, size: TracedArray | None, repeats: Any, 
     if counts.ndim > 1 or (counts.size not in (1, n) and not isinstance(repeats, SizedArray)):
         raise ValueError(f"operands could not be broadcast together with shape ({n},) {counts.shape}")
     op = convert(value_of(counts), np.dtype(np.int64))
-    low, high = range_of(op)
+    low, high = range_within_size(value_of(repeats.padded)) if isinstance(repeats, SizedArray) else range_of(op)
     if high * n > _GREATEST_BOUND:
         raise TraceError(
             "repeat: the counts are traced, and the size of the result has no bound", where=user_line(),
@@ -75,7 +75,7 @@ def repeat_by_counts(data: TracedArray, size: TracedArray | None, repeats: Any, 
         fail_where(require_current(), negative, op, lambda n: ValueError("repeats may not contain negative values."))
     each: Any = _np.broadcast_to(_np.reshape(TracedArray(op), (-1,)), (n,)) if counts.size == 1 else TracedArray(op)
     if isinstance(repeats, SizedArray) or size is not None:
-        each = filled(SizedArray(TracedArray(value_of(each)), {0: size or repeats.count}), 0)
+        each = filled(SizedArray(TracedArray(value_of(each)), {0: repeats.count if size is None else size}), 0)
     ends = _np.cumsum(each)
     bound = max(high, 0) * n
     source = _np.searchsorted(ends, np.arange(bound), side="right")

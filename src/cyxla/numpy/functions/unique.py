@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
+from cyxla.numpy.functions.movement import flat_copy
 from cyxla.numpy.indexing.advanced import replace_combiner
 from cyxla.numpy.indexing.packing import pack
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, valid
@@ -32,7 +33,7 @@ def unique(
     if axis is not None:
         axis = normalize_axis_index(axis, array.ndim)
     if axis is None or array.ndim == 1:
-        results = list(_unique_rows(_np.ravel(array), wanted, equal_nan))
+        results = list(_unique_rows(_flat(array), wanted, equal_nan))
         if return_inverse and axis is None:
             at = 1 + return_index
             results[at] = _np.reshape(results[at], array.shape)
@@ -62,6 +63,10 @@ def _unique_rows(array: Any, wanted: tuple[bool, bool, bool], equal_nan: bool) -
         is_first = xla.and_(is_first, value_of(within))
     size = array.count if isinstance(array, SizedArray) else array.shape[0]
     return _results(is_first, ordered, positions, wanted, size, array)
+
+
+def _flat(array: Any) -> Any:
+    return _np.ravel(array) if isinstance(array, SizedArray) else flat_copy(array)
 
 
 def _elements(array: Any) -> Any:
@@ -190,7 +195,7 @@ def union1d(ar1: Any, ar2: Any) -> Any:
 @implements(np.setdiff1d)
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     """Return the elements of one array that are not in another."""
-    first = _np.ravel(_array(ar1)) if assume_unique else unique(ar1)
+    first = _flat(_array(ar1)) if assume_unique else unique(ar1)
     return first[_np.isin(first, _array(ar2), invert=True)]
 
 
@@ -208,9 +213,7 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
     """Return the elements that are in both arrays, and on request their indices."""
     first, second = _array(ar1), _array(ar2)
-    parts: list[Any] = [
-        (_np.ravel(a), None) if assume_unique else unique(a, return_index=True) for a in (first, second)
-    ]
+    parts: list[Any] = [(_flat(a), None) if assume_unique else unique(a, return_index=True) for a in (first, second)]
     joined = _np.concatenate([p[0] for p in parts])
     order = _np.argsort(joined, kind="stable")
     joined = joined[order]

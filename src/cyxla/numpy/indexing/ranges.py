@@ -13,6 +13,7 @@ import numpy as np
 from cyxla.numpy.tracing.trace import Trace, current
 from cyxla.types import ElementType, Kind
 from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.compaction_signature import is_pure_compaction
 from cyxla.xla.hlo.instruction import Instruction
 
 Range = tuple[int, int]
@@ -29,6 +30,16 @@ def range_of(op: XlaOp) -> Range:
     """Return the least and the greatest value that an element may have."""
     assert op.instruction is not None
     return _range(op.instruction, current(), _MAX_DEPTH)
+
+
+def range_within_size(op: XlaOp) -> Range:
+    """Return the least and the greatest value of the elements of an array that are no padding."""
+    assert op.instruction is not None
+    ins = op.instruction
+    if ins.opcode == "get-tuple-element" and is_pure_compaction(ins.operands[0]):
+        selected = ins.operands[0].operands[1:]  # none of a compaction of indices
+        ins = selected[ins.attrs["index"]] if ins.attrs["index"] < len(selected) else ins
+    return _range(ins, current(), _MAX_DEPTH)
 
 
 def declare_range(op: XlaOp, low: int, high: int) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from cyxla.errors import InternalError, TraceError, UnimplementedError, UnknownError
 from cyxla.numpy.control.carry import agreed_kind, array_text
 from cyxla.numpy.control.lower_cond import emit_conditional
+from cyxla.numpy.rewriting.loops.plans import LoopDecision
 from cyxla.numpy.rewriting.loops.unrolling import ITERATIONS_OF_A_BRANCH, count_iterations
 from cyxla.numpy.rewriting.parts.aliases import (
     Path,
@@ -54,7 +55,9 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
 #: Errors that are raised while tracing, rather than by the program
-NOT_OF_THE_PROGRAM = (TraceError, UnimplementedError, InternalError, UnknownError, MemoryError, RecursionError)
+NOT_OF_THE_PROGRAM = (
+    TraceError, UnimplementedError, InternalError, UnknownError, MemoryError, RecursionError, LoopDecision,
+)  # fmt: skip
 
 
 class TracedBranch:

@@ -44,6 +44,7 @@ from cyxla.numpy.rewriting.syntax.scopes import (
 from cyxla.numpy.state.scope import Scope, outside_values
 from cyxla.numpy.substitutes.patched_numpy import NDARRAY
 from cyxla.numpy.tracing.arrays.number_table import NumberTable
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList, is_any_number
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced, value_of
 from cyxla.numpy.tracing.hooks import hooks as tracing_hooks
@@ -284,6 +285,8 @@ class Hooks:
     @staticmethod
     def contains(value: Any, values: Any) -> Any:
         """Return ``value in values``."""
+        if isinstance(values, SizedArray):
+            return truth(_np.any(values == value))
         if is_traced(values) and not isinstance(values, (list, tuple)):
             if is_number(values):
                 kind = class_of(values)

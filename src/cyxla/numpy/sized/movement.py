@@ -181,6 +181,10 @@ def repeat(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if isinstance(repeats, SizedArray) or is_traced(repeats) or np.size(repeats) != 1:
         if not isinstance(array, SizedArray) or axis not in array.counts:
             raise_unsupported("be repeated with counts of run-time size")
+        if isinstance(repeats, SizedArray):
+            require_equal(
+                repeats.count, array.counts[axis], "operands could not be broadcast together: {} counts of {}"
+            )
         repeated = repeat_by_counts(array.padded, array.counts[axis], repeats, axis)
         return SizedArray(repeated.padded, {**array.counts, **repeated.counts})
     count = index(np.asarray(repeats).reshape(()).item())

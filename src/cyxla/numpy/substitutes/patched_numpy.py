@@ -50,6 +50,7 @@ _CREATION = (
     "zeros", "ones", "empty", "full", "eye", "identity", "arange", "linspace", "logspace", "geomspace", "tri",
     "zeros_like", "ones_like", "empty_like", "full_like", "copy", "indices", "fromfunction", "diag", "tile", "repeat",
     "bartlett", "blackman", "hamming", "hanning", "kaiser", "tril_indices", "triu_indices", "diag_indices",
+    "frombuffer",
 )  # fmt: skip
 _FIRST_ARGUMENT_FUNCTIONS = ("reshape",)
 _SEQUENCE_FUNCTIONS = ("concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "linalg.multi_dot")
@@ -149,7 +150,7 @@ def _to_known(result: Any, arguments: tuple[Any, ...], *, copies: bool = False) 
     if type(result) is not np.ndarray or result.dtype.hasobject or result.dtype.kind in "SUMm":
         return result
     for a in arguments:
-        if isinstance(a, np.ndarray) and np.may_share_memory(a, result):
+        if isinstance(a, (bytearray, memoryview)) or (isinstance(a, np.ndarray) and np.may_share_memory(a, result)):
             return KnownArray(result.copy()) if copies else result
     return KnownArray(result)
 
@@ -167,7 +168,8 @@ def _substitute_conversion(original: Callable[..., Any]) -> Callable[..., Any]:
         source = args[0] if args else kwargs.get("a", kwargs.get("object"))
         if isinstance(source, StackedList) and source.is_sized:
             kwargs = {k: v for k, v in kwargs.items() if k not in ("a", "object")}
-            return hooks.sized_function(original, (source.as_array(), *args[1:]), kwargs)
+            has_dtype = (args[1] if len(args) > 1 else kwargs.get("dtype")) is not None
+            return hooks.sized_function(original, (source.as_array(has_dtype=has_dtype), *args[1:]), kwargs)
         if is_sized(source) and _called_by_user(original):
             return hooks.sized_function(original, args, kwargs)
         if is_traced(source):

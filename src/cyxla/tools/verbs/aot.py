@@ -5,23 +5,18 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
-import re
 import sys
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from cyxla import aot
 from cyxla.aot import products
 from cyxla.aot.config import Config, Feed, Fetch, TensorId
 from cyxla.errors import InvalidArgumentError
 from cyxla.numpy import spec
-from cyxla.tools.programs import read_arrays
-from cyxla.types import element_type
+from cyxla.tools.programs import read_arrays, read_shape
 
 _THREADS = {None: None, True: "pthreads", False: "none"}
-_SPEC = re.compile(r"([a-z]\w*)\[([\d, ]*)\]")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -129,18 +124,8 @@ def read_spec(text: str) -> Any:
     InvalidArgumentError
         The text is no such spec.
     """
-    match = _SPEC.fullmatch(text.strip())
-    if match is None:
-        raise InvalidArgumentError(f"--spec {text}", hint="write a type and sizes: f32[2,3], float64[]")
-    sizes = [int(n) for n in match[2].split(",") if n.strip()]
-    return spec(sizes, _dtype(match[1]))
-
-
-def _dtype(name: str) -> Any:
-    try:
-        return np.dtype(name)
-    except TypeError:
-        return element_type(name).numpy_dtype
+    shape = read_shape(text)
+    return spec(shape.dims, shape.dtype.numpy_dtype)
 
 
 def load_function(place: str, name: str) -> Any:

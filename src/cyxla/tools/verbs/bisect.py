@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from cyxla.tools.compare import difference, flatten
-from cyxla.tools.programs import read_inputs, read_module
+from cyxla.tools.programs import add_specs, read_module_and_inputs
 from cyxla.xla.client import compile_program
 from cyxla.xla.evaluator import evaluate
 from cyxla.xla.hlo import HloModule, Instruction
@@ -22,15 +22,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("file", help="HLO or StableHLO text, a .pb proto, or - for standard input")
     parser.add_argument("--input", action="append", default=[], metavar="FILE", help=".npy or .npz file with arguments")
+    add_specs(parser)
     parser.add_argument("--platform", default="cpu", help="platform whose results are wrong (default cpu)")
     parser.add_argument("--seed", type=int, default=0, help="seed of random arguments")
 
 
 def main(args: argparse.Namespace) -> int:
     """Run the verb; the status is 1 if the platform's results differ from the interpreter's."""
-    module = read_module(args.file)
+    module, inputs = read_module_and_inputs(args.file, args.spec, args.input, args.seed)
     executable = compile_program(module, platform=args.platform, cache=False)
-    inputs = read_inputs(args.input, executable.inputs, args.seed)
     expected = flatten(evaluate(module, inputs))
     problem = _problem(flatten(executable(*inputs)), expected)
     if not problem:

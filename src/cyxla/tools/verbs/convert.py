@@ -14,7 +14,7 @@ from cyxla.core.graph.graph_constructor import load_graph
 from cyxla.core.runtime.subgraph import executable_graph
 from cyxla.errors import InvalidArgumentError
 from cyxla.tf2xla.xla_compiler import XlaCompiler, XlaCompilerOptions, argument_for
-from cyxla.tools.programs import read_module
+from cyxla.tools.programs import add_specs, read_module
 from cyxla.tools.run_graph import is_graph, read_feeds, results
 from cyxla.xla.hlo import HloModule
 
@@ -29,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", help="HLO or StableHLO text, a proto (.pb), a graph (.pb, .pbtxt), or - for HLO text")
     parser.add_argument("output", help="output file, whose suffix selects the form, or -")
     parser.add_argument("--to", choices=FORMS, help="output form, if the suffix does not select it")
+    add_specs(parser)
     parser.add_argument("--feed", action="append", default=[], help="NAME=FILE.npy or NAME=VALUE: an input of a graph")
     parser.add_argument(
         "--fetch", action="append", default=[], help="tensor of a graph to compute (default: all unused outputs)"
@@ -46,7 +47,7 @@ def main(args: argparse.Namespace) -> int:
             raise InvalidArgumentError(f"{args.file} is not a graph, and a program cannot be converted to one")
         _write(args.output, str(graph.to_graph_def()))
         return 0
-    module = read_module(args.file) if graph is None else lowered(graph, args.feed, args.fetch)
+    module = read_module(args.file, args.spec) if graph is None else lowered(graph, args.feed, args.fetch)
     _write(args.output, _FORMS[target_form](module))
     return 0
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from cyxla.autojit.jit_session import Session
 from cyxla.core.graph.graph_constructor import load_graph
-from cyxla.tools.programs import read_module
+from cyxla.tools.programs import add_specs, read_module
 from cyxla.tools.run_graph import read_feeds, results
 from cyxla.xla.client import compile_program
 from cyxla.xla.service import Executable
@@ -26,6 +26,7 @@ STAGES: dict[str, Callable[[Executable], str]] = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("file", help="HLO text, a .pb proto, or - for standard input; for clusters a GraphDef")
+    add_specs(parser)
     choices = (*STAGES, "clusters")
     parser.add_argument("--stage", choices=choices, default="optimized", help="stage to print (default optimized)")
     parser.add_argument("--platform", default="cpu", help="platform to compile for (default cpu)")
@@ -36,7 +37,8 @@ def main(args: argparse.Namespace) -> int:
     if args.stage == "clusters":
         print(clusters(args.file, args.platform))
         return 0
-    print(STAGES[args.stage](compile_program(read_module(args.file), platform=args.platform)).rstrip())
+    module = read_module(args.file, args.spec)
+    print(STAGES[args.stage](compile_program(module, platform=args.platform)).rstrip())
     return 0
 
 

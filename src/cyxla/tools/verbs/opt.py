@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from cyxla.tools.programs import read_module
+from cyxla.tools.programs import add_specs, read_module
 from cyxla.xla.client import platforms as _platforms
 from cyxla.xla.service import CompileOptions, compiler_for
 
@@ -15,6 +15,7 @@ _ = _platforms
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("file", help="HLO text, a .pb proto, or - for standard input")
+    add_specs(parser)
     parser.add_argument("--platform", help="run the passes of this platform")
     parser.add_argument("--fingerprint", action="store_true", help="print the fingerprint only")
     parser.add_argument("--output", metavar="FILE", help="output file; the suffix .pb selects a proto")
@@ -22,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run the verb."""
-    module = read_module(args.file)
+    module = read_module(args.file, args.spec)
     module.verify()
     if args.platform:
         module = compiler_for(args.platform).run_hlo_passes(module, CompileOptions.of({}))

@@ -10,7 +10,7 @@ import numpy as np
 
 from cyxla.tools import run_graph
 from cyxla.tools.compare import difference, flatten
-from cyxla.tools.programs import read_inputs, read_module
+from cyxla.tools.programs import add_specs, read_module_and_inputs
 from cyxla.tools.timing import best_of
 from cyxla.tools.transfers import Transfers
 from cyxla.xla.client import compile_program
@@ -21,7 +21,9 @@ from cyxla.xla.service.profile import Profile
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
-    parser.add_argument("file", help="HLO text, a .pb proto, a GraphDef (.pb, .pbtxt), or - for standard input")
+    parser.add_argument(
+        "file", help="HLO or StableHLO text, a .pb proto, a GraphDef (.pb, .pbtxt), or - for standard input"
+    )
     parser.add_argument(
         "--input",
         action="append",
@@ -29,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help=".npy or .npz file with arguments, in order; the remaining ones are random",
     )
+    add_specs(parser)
     parser.add_argument(
         "--infeed",
         action="append",
@@ -67,13 +70,12 @@ def main(args: argparse.Namespace) -> int:
     """Run the verb; the status is 1 if the check fails."""
     if run_graph.is_graph(args):
         return run_graph.main(args)
-    module = read_module(args.file)
+    module, inputs = read_module_and_inputs(args.file, args.spec, args.input, args.seed)
     transfers = Transfers(module, args.infeed)
     started = time.perf_counter()
     measured = args.profile or args.trace is not None
     executable = compile_program(module, platform=args.platform, profile=measured, **transfers.options())
     built = time.perf_counter() - started
-    inputs = read_inputs(args.input, executable.inputs, args.seed)
     arrays, seconds = run(executable, inputs, transfers, args.repeat)
     if not args.quiet:
         show(arrays)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ MAX_SPECIALISATIONS: Final = 64  # executables that are kept, those of the lates
 MAX_LISTED: Final = 8  # of their sizes, in a description
 
 Key = tuple[Any, ...]
+_Made = TypeVar("_Made")
 
 
 def executable_of_any_size(
@@ -181,12 +182,25 @@ class AnySizeExecutable(Executable):
 
     # Compilation
 
+    def module_for(self, args: Sequence[Any]) -> HloModule:
+        """Return the program for the sizes of arguments; it is correct for other values where sizes depend on none."""
+        arrays, _ = self._converted(args)
+        with self._lock:
+            return self._made_for(arrays, self._lower)
+
     def _build(self, arrays: Sequence[Any]) -> Executable:
+        def build(shapes: Sequence[Shape], values: Mapping[int, Any]) -> Executable:
+            executable = self._service.build_executable(self._lower(shapes, values), self._options)
+            return executable.bind(self._fixed) if self._fixed else executable
+
+        return self._made_for(arrays, build)
+
+    def _made_for(self, arrays: Sequence[Any], make: Callable[[Sequence[Shape], Mapping[int, Any]], _Made]) -> _Made:
+        """Return what is made for the sizes and values of arguments; errors name their types."""
         values = {**dict(zip(self._free, arrays, strict=True)), **self._fixed}
         shapes = [_with_sizes(shape, np.shape(values[k])) for k, shape in enumerate(self._stated)]
         try:
-            executable = self._service.build_executable(self._lower(shapes, values), self._options)
-            return executable.bind(self._fixed) if self._fixed else executable
+            return make(shapes, values)
         except OpError as error:
             error.message = f"{error.message} (arguments {', '.join(map(str, shapes))})"
             raise

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import prod
 from typing import Any
 
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, OpError, ShapeError
-from cyxla.types import MAX_ELEMENTS, Shape
+from cyxla.types import Shape
 from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.instruction import Instruction
-from cyxla.xla.hlo.limits import MAX_ARRAY_BYTES, MAX_COMPUTATIONS, MAX_INSTRUCTIONS, MAX_LEAVES, MAX_RANK, check_limit
+from cyxla.xla.hlo.limits import (
+    MAX_ARRAY_BYTES,
+    MAX_COMPUTATIONS,
+    MAX_INSTRUCTIONS,
+    MAX_LEAVES,
+    MAX_RANK,
+    check_empty,
+    check_limit,
+)
 from cyxla.xla.hlo.module import HloModule
 from cyxla.xla.hlo.ops.checks import same_value
 from cyxla.xla.hlo.shape_inference import infer_instruction
@@ -190,9 +197,8 @@ def _check_shape(ins: Instruction) -> None:
         )
     if declared.nbytes > MAX_ARRAY_BYTES:
         check_limit(declared.nbytes, MAX_ARRAY_BYTES, "bytes in one array", _location(ins))
-    if not declared.size and declared.rank > 2:  # NumPy multiplies the sizes that are not 0
-        apart = prod(d for d in declared.dims if d > 0) * declared.dtype.itemsize
-        check_limit(apart, MAX_ELEMENTS, f"bytes in {declared}, if no size were 0", _location(ins))
+    if not declared.size:
+        check_empty(declared, _location(ins))
     if declared.rank > MAX_RANK or declared.is_tuple:
         check_limit(declared.rank, MAX_RANK, "dimensions", _location(ins))
         check_limit(len(declared.leaves()), MAX_LEAVES, "tuple elements", _location(ins))

@@ -10,7 +10,7 @@ from cyxla.xla.hlo import Computation
 from cyxla.xla.hlo.attributes import ReplicaGroups
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
-from cyxla.xla.stablehlo.context import Context
+from cyxla.xla.stablehlo.context import Context, require_integers
 from cyxla.xla.stablehlo.elementwise import arity
 from cyxla.xla.stablehlo.functional import only_region
 from cyxla.xla.stablehlo.registry import Results, channel_of, choice, flag, handles, integer, keyword, matrix
@@ -111,9 +111,10 @@ def _number(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 @handles("rng")
 def _rng(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 3)
-    stated = c.stated(op)
+    stated, name = c.stated(op), f"the result of {op.name}"
+    require_integers(xs[2], name)
     if stated.is_dynamic:
-        stated = Shape.array(stated.dtype, c.constant_ints(xs[2], f"the result of {op.name}"))
+        stated = Shape.array(stated.dtype, c.constant_ints(xs[2], name))
     return xla.rng(xs[0], xs[1], stated, f"rng_{choice(op, 'rng_distribution', ('UNIFORM', 'NORMAL')).lower()}")
 
 
@@ -126,7 +127,8 @@ def _rng_bit_generator(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     name = keyword(op, "rng_algorithm")
     if name not in ALGORITHMS:
         raise InvalidArgumentError(f"{op.name} does not support the algorithm {name[:40]!r}")
-    return c.tuple_elements(xla.rng_bit_generator(xs[0], c.stated(op, 1), ALGORITHMS[name]), 2)
+    stated = c.stated_statically(op, 1, "the custom call stablehlo.dynamic_rng_bit_generator")
+    return c.tuple_elements(xla.rng_bit_generator(xs[0], stated, ALGORITHMS[name]), 2)
 
 
 @handles("uniform_quantize", "uniform_dequantize")

@@ -16,7 +16,6 @@ from cyxla.errors import (
     UnimplementedError,
 )
 from cyxla.types import TOKEN, UNBOUNDED, ElementType, Shape
-from cyxla.xla.evaluator.constant_evaluator import ConstantEvaluator
 from cyxla.xla.hlo import Computation, Instruction
 from cyxla.xla.hlo.attributes import Metadata
 from cyxla.xla.hlo.builder import XlaOp
@@ -28,6 +27,7 @@ from cyxla.xla.stablehlo.function_order import Function, Functions
 from cyxla.xla.stablehlo.lexer import Lexer
 from cyxla.xla.stablehlo.registry import HANDLERS, MIN_OPERANDS, Handler
 from cyxla.xla.stablehlo.shared_builder import SharedBuilder, SharedModule
+from cyxla.xla.stablehlo.sizes.evaluator import MAX_STEPS, SizeEvaluator
 from cyxla.xla.stablehlo.sizes.unknown import UnknownSizeError
 from cyxla.xla.stablehlo.syntax import Operation, Region, Value
 
@@ -140,7 +140,7 @@ class Context:
         self.builder = SharedBuilder(converter.shared, name)
         self.parent = parent
         self.values: dict[Value, XlaOp] = {}
-        self.constants = ConstantEvaluator()
+        self.constants = SizeEvaluator()
 
     # Values
 
@@ -172,10 +172,21 @@ class Context:
 
     def constant_ints(self, op: XlaOp, name: str) -> tuple[int, ...]:
         """Return the integers of an operand that must be constant."""
+        require_integers(op, name)
         value = self.constant_value(op)
         if value is None:
-            raise UnknownSizeError(f"{name} depends on the arguments of the program", hint="export it for fixed sizes")
+            hint = "export it for fixed sizes"
+            if self.constants.has_given_up:
+                hint += f", or compute it in fewer iterations: loops are followed for {MAX_STEPS} instructions"
+            raise UnknownSizeError(f"{name} depends on the arguments of the program", hint=hint)
         return tuple(int(x) for x in value.ravel().tolist())
+
+    def constant_int(self, op: XlaOp, name: str) -> int:
+        """Return the integer of an operand that must be constant."""
+        numbers = self.constant_ints(op, name)
+        if len(numbers) != 1:
+            raise InvalidArgumentError(f"{name} is given by {op.shape}, which is not one integer")
+        return numbers[0]
 
     # Operations
 
@@ -221,6 +232,20 @@ class Context:
         if index >= len(op.results):
             raise InvalidArgumentError(f"{op.name} has {len(op.results)} results")
         return op.results[index].type
+
+    def stated_statically(self, op: Operation, index: int = 0, instead: str = "") -> Shape:
+        """Return the stated type of a result that no operand gives sizes; bounds are sizes, too.
+
+        Raises
+        ------
+        InvalidArgumentError
+            A size is open; `instead` is an operation that takes sizes as an operand.
+        """
+        stated = self.stated(op, index)
+        if any(UNBOUNDED in leaf.dims for leaf in stated.leaves()):
+            hint = f"state the sizes, or use {instead}, which takes them as an operand" if instead else ""
+            raise InvalidArgumentError(f"{op.name} has a result {stated} of open sizes", hint=hint)
+        return stated
 
     # Computations
 
@@ -351,6 +376,12 @@ def handler_of(op: Operation) -> Handler:
     if handler is None:
         raise UnimplementedError(f"operation {op.name[:80]} is not supported in this release")
     return handler
+
+
+def require_integers(op: XlaOp, name: str) -> None:
+    """Raise if an operand that gives sizes is not an array of integers."""
+    if not op.shape.is_array or not op.shape.dtype.is_integer:
+        raise InvalidArgumentError(f"{name} is given by {op.shape}, which is not of integers")
 
 
 def is_copied(ins: Instruction | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
-from cyxla.types import UNBOUNDED, Layout, Shape
+from cyxla.types import UNBOUNDED, ElementType, Layout, Shape
 from cyxla.xla.hlo import Computation
 from cyxla.xla.hlo.attributes import Alias, WindowDim
 from cyxla.xla.hlo.builder import XlaOp
@@ -29,6 +29,8 @@ from cyxla.xla.stablehlo.registry import (
 )
 from cyxla.xla.stablehlo.sizes.unknown import UnknownSizeError
 from cyxla.xla.stablehlo.syntax import Operation, Region
+
+PRED_SCALAR = Shape.array(ElementType.PRED)
 
 
 @handles("while")
@@ -61,6 +63,9 @@ def _branches(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
         raise InvalidArgumentError(f"{op.name} takes one operand and branches")
     if len(op.regions) == 1 and op.kind == "case":
         return c.run(op.regions[0])
+    selector = c.constant_value(xs[0]) if c.converter.is_dynamic else None
+    if selector is not None and selector.size == 1:  # so that branches may have results of different sizes
+        return c.run(_selected(op, selector.item()))
     operands, called = [], []
     for region in op.regions:
         captured = c.captures([region])
@@ -71,6 +76,13 @@ def _branches(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
         operands.append(c.tuple_or_single(operand_values))
     made_op = c.builder.call("conditional", [xs[0], *operands], called)
     return [made_op] if len(op.results) == 1 else c.tuple_elements(made_op, len(op.results))
+
+
+def _selected(op: Operation, selector: int) -> Region:
+    """Return the region that is run; an index without a branch selects the last one."""
+    if op.kind == "if":
+        return only_region(op, 0 if selector else 1)
+    return op.regions[selector if 0 <= selector < len(op.regions) else -1]
 
 
 # Functions
@@ -124,17 +136,23 @@ def _call_target(c: Context, op: Operation, xs: list[XlaOp], target: str) -> Res
 def _split_shape_operands(c: Context, op: Operation, xs: list[XlaOp]) -> tuple[list[XlaOp], list[Shape]]:
     """Return operands and result types of a custom call; operands that are sizes of results are removed."""
     results = [v.type for v in op.results]
-    indices = op.attributes.get("indices_of_shape_operands")
-    if indices is not None:
-        positions = ints(indices, "indices_of_shape_operands")
-        if len(positions) != len(results) or any(not 0 <= p < len(xs) for p in positions):
-            raise InvalidArgumentError(f"{op.name}: {list(positions)} do not say the sizes of {len(results)} results")
-        sizes = [c.constant_ints(xs[p], f"a result of {op.name}") for p in positions]
+    xs, operands = _shape_operands(op, xs)
+    if operands:
+        sizes = [c.constant_ints(x, f"a result of {op.name}") for x in operands]
         results = [r if not r.is_dynamic else r.with_dims(s) for r, s in zip(results, sizes, strict=True)]
-        xs = [x for k, x in enumerate(xs) if k not in positions]
     if any(UNBOUNDED in r.dims for r in results):
         raise UnimplementedError(f"{op.name} with a result of open sizes")
     return xs, results
+
+
+def _shape_operands(op: Operation, xs: list[XlaOp]) -> tuple[list[XlaOp], list[XlaOp]]:
+    """Return the operands of a custom call, and those that are the sizes of its results: one for each, or none."""
+    positions = ints(op.attributes.get("indices_of_shape_operands", ()), "indices_of_shape_operands")
+    if not positions:
+        return xs, []
+    if len(positions) != len(op.results) or any(not 0 <= p < len(xs) for p in positions):
+        raise InvalidArgumentError(f"{op.name}: {list(positions)} do not say the sizes of {len(op.results)} results")
+    return [x for k, x in enumerate(xs) if k not in positions], [xs[p] for p in positions]
 
 
 def _callee(c: Context, name: Any) -> Computation:
@@ -195,7 +213,11 @@ def _aliases(op: Operation) -> tuple[Alias, ...]:
 
 
 def _identity(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
-    """Return the operands; on one device, shardings have no effect."""
+    """Return the operands without those that are sizes of results; on one device, shardings have no effect."""
+    xs, sizes = _shape_operands(op, xs)
+    for x, dims in zip(xs, map(c.constant_value, sizes), strict=False):
+        if dims is not None and not x.shape.is_dynamic and tuple(dims.ravel().tolist()) != x.shape.dims:
+            raise ShapeError(f"{op.name} of {x.shape} states the sizes {dims.ravel().tolist()}")
     if len(xs) != len(op.results) or not all(fits(x.shape, r.type) for x, r in zip(xs, op.results, strict=True)):
         raise UnimplementedError(
             f"{op.attributes.get('call_target_name', op.name)} to another shape needs more devices"
@@ -229,8 +251,9 @@ def _top_k(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 
 
 def _dynamic_top_k(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
-    (k,) = c.constant_ints(xs[1], "k of a top-k")
-    return c.tuple_elements(xla.topk(xs[0], k), 2)
+    if len(xs) != 2:
+        raise InvalidArgumentError(f"{op.attributes['call_target_name']} has {len(xs)} operands")
+    return c.tuple_elements(xla.topk(xs[0], c.constant_int(xs[1], "k of a top-k")), 2)
 
 
 def _dynamic_reduce_window(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
@@ -240,12 +263,16 @@ def _dynamic_reduce_window(c: Context, op: Operation, xs: list[XlaOp]) -> Result
     if n < 1 or len(xs) != 2 * n + 5 or len(names) != 1:
         raise InvalidArgumentError(f"{op.attributes['call_target_name']} has {len(xs)} operands")
     sizes, strides, base, dilation, padding = (c.constant_ints(x, "a window") for x in xs[2 * n :])
-    parts = zip(sizes, strides, padding[::2], padding[1::2], dilation, base, strict=True)
-    window = tuple(WindowDim(*part) for part in parts)
+    lists = (sizes, strides, padding[::2], padding[1::2], dilation, base)
+    if len({len(part) for part in lists}) != 1:
+        raise ShapeError(f"the operands of a window are for {', '.join(str(len(part)) for part in lists)} dimensions")
+    window = tuple(WindowDim(*part) for part in zip(*lists, strict=True))
     return c.tuple_elements(c.builder.call("reduce-window", xs[: 2 * n], [_callee(c, names[0])], {"window": window}), n)
 
 
 def _dynamic_rng_bit_generator(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    if len(xs) != 2:
+        raise InvalidArgumentError(f"{op.attributes['call_target_name']} has {len(xs)} operands")
     stated = c.stated(op, 1)
     shape = Shape.array(stated.dtype, c.constant_ints(xs[1], "the number of random bits"))
     return c.tuple_elements(xla.rng_bit_generator(xs[0], shape, ALGORITHMS[keyword(op, "rng_algorithm", "DEFAULT")]), 2)
@@ -253,8 +280,11 @@ def _dynamic_rng_bit_generator(c: Context, op: Operation, xs: list[XlaOp]) -> Re
 
 def _shape_assertion(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     """Check an exporter's assertion about dynamic sizes, which are known here."""
+    if not xs or xs[0].shape.logical is not PRED_SCALAR:
+        found = xs[0].shape if xs else "nothing"
+        raise InvalidArgumentError(f"{op.name} @shape_assertion asserts {found}, not a tensor<i1>")
     values = [c.constant_value(x) for x in xs]
-    if not values or any(v is None for v in values):
+    if any(v is None for v in values):
         raise UnknownSizeError("an assertion about shapes depends on values of the arguments")
     if not bool(values[0]):
         message = str(op.attributes.get("error_message", "an assertion about shapes does not hold"))
@@ -300,7 +330,7 @@ def _after_all(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 
 @handles("infeed", least=1)
 def _infeed(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
-    data = [v.type for v in op.results[:-1]]
+    data = [c.stated_statically(op, k) for k in range(len(op.results) - 1)]
     shape = Shape.tuple(data)
     result = xla.infeed(xs[-1], shape, keyword(op, "infeed_config", ""))
     elements = c.tuple_elements(result, 2)
@@ -323,7 +353,7 @@ def _send(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 @handles("recv", least=1)
 def _recv(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     host = flag(op, "is_host_transfer")
-    data = [v.type for v in op.results[:-1]]
+    data = [c.stated_statically(op, k) for k in range(len(op.results) - 1)]
     shape = data[0] if len(data) == 1 else Shape.tuple(data)
     elements = c.tuple_elements(xla.recv_done(xla.recv(xs[-1], shape, channel_of(op), host), channel_of(op), host), 2)
     return [*([elements[0]] if len(data) == 1 else c.tuple_elements(elements[0], len(data))), elements[1]]

@@ -10,7 +10,7 @@ from cyxla.types import UNBOUNDED, ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.stablehlo.attributes import Record
-from cyxla.xla.stablehlo.context import Context
+from cyxla.xla.stablehlo.context import Context, require_integers
 from cyxla.xla.stablehlo.elementwise import arity
 from cyxla.xla.stablehlo.registry import Results, field_int, flag, handles, int_list, integer, ints, required
 from cyxla.xla.stablehlo.sizes.equal_values import are_equal
@@ -20,8 +20,9 @@ from cyxla.xla.stablehlo.syntax import Operation
 
 def result_dims(c: Context, op: Operation, sizes: XlaOp) -> tuple[int, ...]:
     """Return the sizes of a result: the stated ones, else the values of an operand."""
-    stated = c.stated(op)
-    return stated.dims if not stated.is_dynamic else c.constant_ints(sizes, f"the result of {op.name}")
+    stated, name = c.stated(op), f"the result of {op.name}"
+    require_integers(sizes, name)
+    return stated.dims if not stated.is_dynamic else c.constant_ints(sizes, name)
 
 
 @handles("broadcast")
@@ -33,11 +34,8 @@ def _broadcast(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 @handles("broadcast_in_dim")
 def _broadcast_in_dim(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 1)
-    stated, broadcast_dims = c.stated(op), int_list(op, "broadcast_dimensions")
-    dims = stated.dims
-    if UNBOUNDED in dims:
-        raise UnimplementedError(f"{op.name} with unknown result sizes")
-    return broadcast(xs[0], dims, broadcast_dims)
+    stated = c.stated_statically(op, instead="dynamic_broadcast_in_dim")
+    return broadcast(xs[0], stated.dims, int_list(op, "broadcast_dimensions"))
 
 
 def broadcast(x: XlaOp, dims: Sequence[int], result_dims: Sequence[int]) -> XlaOp:
@@ -56,16 +54,14 @@ def _dynamic_broadcast_in_dim(c: Context, op: Operation, xs: list[XlaOp]) -> Res
 @handles("reshape")
 def _reshape(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 1)
-    stated = c.stated(op)
-    if UNBOUNDED in stated.dims:
-        raise UnimplementedError(f"{op.name} with unknown result sizes")
-    return c.builder.add("reshape", xs, shape=stated)
+    return c.builder.add("reshape", xs, shape=c.stated_statically(op, instead="dynamic_reshape"))
 
 
 @handles("dynamic_reshape")
 def _dynamic_reshape(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 2)
     stated = c.stated(op)
+    require_integers(xs[1], f"the result of {op.name}")
     if not stated.is_dynamic or c.constant_value(xs[1]) is not None:
         return xla.reshape(xs[0], result_dims(c, op, xs[1]))
     if UNBOUNDED in stated.dims:
@@ -269,7 +265,7 @@ def _set_dimension_size(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 def _dim(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     """Lower ``tensor.dim`` of a static size."""
     arity(op, xs, 2)
-    (dimension,) = c.constant_ints(xs[1], f"the dimension of {op.name}")
+    dimension = c.constant_int(xs[1], f"the dimension of {op.name}")
     if not 0 <= dimension < xs[0].shape.rank or xs[0].shape.dynamic[dimension]:
         raise UnimplementedError(f"{op.name} with an unknown size")
     return xla.constant(c.builder, xs[0].shape.dims[dimension], ElementType.S64)

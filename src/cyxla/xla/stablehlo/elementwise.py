@@ -119,4 +119,4 @@ def _constant(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 
 @handles("iota")
 def _iota(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
-    return xla.iota(c.builder, c.stated(op), integer(op, "iota_dimension"))
+    return xla.iota(c.builder, c.stated_statically(op, instead="dynamic_iota"), integer(op, "iota_dimension"))

@@ -182,7 +182,12 @@ class TypeReader:
         bounds = [b.strip() for b in text.split(",")]
         if len(bounds) != len(dims) or not all(b == "?" or (b.isdecimal() and len(b) < 19) for b in bounds):
             raise self.lexer.error(f"bounds {text.strip()[:40]!r} do not fit the {len(dims)} dimensions", start)
-        return [d if b == "?" or d != UNBOUNDED or int(b) < 0 else int(b) for d, b in zip(dims, bounds, strict=True)]
+        for k, (d, b) in enumerate(zip(dims, bounds, strict=True)):
+            if b != "?" and d != UNBOUNDED:
+                raise self.lexer.error(
+                    f"dimension {k} has the size {d}, and a bound {b}, which is for open sizes", start
+                )
+        return [d if b == "?" else int(b) for d, b in zip(dims, bounds, strict=True)]
 
     def _tuple(self) -> Shape:
         lexer, start = self.lexer, self.lexer.start

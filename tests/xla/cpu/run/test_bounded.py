@@ -105,3 +105,37 @@ def test_donated_arguments_are_copied():
     run, x = cyxla.compile(ROWS, donate=(0,)), rows(3, 4)
     np.testing.assert_array_equal(run(x, rows(4)), rows(3, 4) + rows(4))
     np.testing.assert_array_equal(x, rows(3, 4))
+
+
+GROWING = """ENTRY e {
+  x = f32[<=6,<=3] parameter(0)
+  u = f32[1,3] parameter(1)
+  n = s32[] get-dimension-size(x), dimensions={0}
+  k = s32[] constant(0)
+  y = f32[<=6,<=3] dynamic-update-slice(x, u, n, k)
+  six = s32[] constant(6)
+  three = s32[] constant(3)
+  z = f32[<=6,<=3] set-dimension-size(y, six), dimensions={0}
+  ROOT r = f32[<=6,<=3] set-dimension-size(z, three), dimensions={1}
+}"""
+
+
+@pytest.mark.parametrize("first", [(6, 3), (5, 2), (2, 3), (1, 1)])
+@pytest.mark.parametrize("second", [(6, 3), (4, 1), (1, 2), (0, 3)])
+def test_nothing_of_a_call_is_seen_by_the_next_one(first, second):
+    run, oracle, u = cyxla.compile(GROWING), cyxla.compile(GROWING, platform="interpreter"), -np.ones((1, 3), "f4")
+    for dims in (first, second, first):
+        np.testing.assert_array_equal(run(rows(*dims) + 1, u), oracle(rows(*dims) + 1, u))
+
+
+@pytest.mark.parametrize("dims", [(6, 4), (3, 4)])
+@pytest.mark.parametrize("root", ["add(x, x)", "copy(x)", "reverse(x), dimensions={0}"])
+def test_results_have_memory_of_their_own(dims, root):
+    run = cyxla.compile(f"ENTRY e {{ x = f32[<=6,4] parameter(0) ROOT r = f32[<=6,4] {root} }}")
+    x, y = rows(*dims), rows(*dims) * 3 + 1
+    first = run(x)
+    kept = first.copy()
+    second = run(y)
+    np.testing.assert_array_equal(first, kept)
+    assert not any(np.shares_memory(a, b) for a, b in ((first, x), (second, y), (first, second)))
+    np.testing.assert_array_equal((x, y), (rows(*dims), rows(*dims) * 3 + 1))

@@ -79,7 +79,7 @@ class Loop(ABC):
         self.recording = Recording(self.variables, self.plan, self.entry, self._can_peel, self._snapshot)
         self.recording.part.trace.is_loop = True
         self._appends.guard(True)
-        self._arrays_before = [(r, r.op) for r in roots_of(self.recording.state)] if self._appends else []
+        self._arrays_before = [(r, r.root_op) for r in roots_of(self.recording.state)] if self._appends else []
         self._begin_pass(self.recording)
         return self.recording.state
 

@@ -132,11 +132,15 @@ class Plan:
         return len(self.learned), kinds, dict(self.ranks), dict(self.doubtful), sets, exchanged, names
 
 
-class Peel(Exception):  # noqa: N818 - no error, but a decision
+class LoopDecision(Exception):  # noqa: N818 - no error of the program
+    """Decision about a loop that is being recorded."""
+
+
+class Peel(LoopDecision):
     """Decision to run an iteration before the loop, so that the types of its state settle."""
 
 
-class Repeat(Exception):  # noqa: N818
+class Repeat(LoopDecision):
     """Decision to record several iterations as one, after which all variables name the same arrays again.
 
     Parameters
@@ -150,7 +154,7 @@ class Repeat(Exception):  # noqa: N818
         self.period = period
 
 
-class Unsuitable(Exception):  # noqa: N818
+class Unsuitable(LoopDecision):
     """Decision that a loop of the program cannot be made of a body.
 
     Parameters

@@ -110,7 +110,7 @@ class Stacks:
         roots = [v.root for v in leaves if is_shared_array(v)]
         if len(set(map(id, roots))) < len(roots):
             raise TraceError("arrays in an element of the list share memory", where=user_line())
-        self.stored = [(r, r.op) for r in roots]
+        self.stored = [(r, r.root_op) for r in roots]
         for array, leaf in zip(self.arrays, leaves, strict=True):
             array[number] = leaf
         self.note_doubts(leaves)
@@ -141,19 +141,65 @@ class Stacks:
 
 
 class Growing(Stacks):
-    """Arrays for the elements that iterations append, in some of them or several in each, with their number so far."""
+    """Arrays for the elements that iterations append, in some of them or several in each, with their number so far.
 
-    def __init__(self, leaves: Sequence[TracedArray], tree: Tree) -> None:
+    Parameters
+    ----------
+    leaves : sequence of TracedArray
+        Leaves of an appended element.
+    tree : Tree
+        Structure of the elements.
+    values : StackedList
+        List, which may have elements before the loop.
+
+    Raises
+    ------
+    Unsuitable
+        Its elements differ from the appended ones in structure, shape or type.
+    """
+
+    def __init__(self, leaves: Sequence[TracedArray], tree: Tree, values: StackedList) -> None:
         super().__init__(leaves, tree, 0)
         self.count = TracedArray(leaves[0].op)  # replaced by `make`
+        self._stacks = values.stacks
+        self._items = [] if values.stacks is not None else list(list.__iter__(values))
+        if not self._has_own_types(values):
+            raise Unsuitable("it appends to a list whose elements differ from the appended ones")
+        self.elements = self.elements._replace(length=values.bound)
+
+    def _has_own_types(self, values: StackedList) -> bool:
+        """Return True if all elements before the loop are like those that the loop appends."""
+        if self._stacks is None:
+            return all(self._is_alike(with_traced_numbers(item)) for item in self._items)
+        arrays = [s.padded if isinstance(s, SizedArray) else s for s in self._stacks]
+        types = [(a.shape[1:], a.dtype) for a in arrays]
+        return types == self._types and values.elements[1:] == self.elements[1:] and not any(values.doubts)
+
+    def _is_alike(self, item: Any) -> bool:
+        leaves, tree = flatten(item)
+        return tree == self.elements.tree and self._have_types(leaves) and all(v.doubt is None for v in leaves)
+
+    def _present(self) -> tuple[list[TracedArray], Any]:
+        """Return the elements before the loop, if there are any, as arrays of the current trace; and their number."""
+        if self._stacks is None:
+            rows = [flatten(with_traced_numbers(item))[0] for item in self._items]
+            return [as_traced(np.stack(column)) for column in zip(*rows, strict=True)], len(rows)
+        sized = [s for s in self._stacks if isinstance(s, SizedArray)]
+        arrays = [s.padded if isinstance(s, SizedArray) else s for s in self._stacks]
+        return arrays, sized[0].counts[0] if sized else len(arrays[0])
 
     def make(self) -> list[TracedArray]:
         """Make the arrays in the current trace."""
         size = sum(prod(shape) * dtype.itemsize for shape, dtype in self._types)
         if size * self.elements.length > MOST_BYTES:
             raise Unsuitable("the list that it appends to may have too many elements")
-        self.count = _zeros((), np.dtype(np.int64))
-        return [*super().make(), self.count]
+        made = super().make()
+        present, count = self._present()
+        for array, start in zip(self.arrays, present, strict=False):  # nothing is present in an empty list
+            op = value_of(array)
+            array.overwrite(xla.concatenate([value_of(start), xla.slice_in_dim(op, start.shape[0], len(array))], 0))
+        self.count = TracedArray(value_of(as_traced(count, np.int64)), rank0=Rank0.ARRAY)
+        return [*made, self.count]
 
     def expect(self, value: Any, times: int) -> None:
         """Learn that a pass appends a value up to a number of times."""
@@ -165,7 +211,7 @@ class Growing(Stacks):
         place: Any = TracedArray(value_of(self.count))
         self.stored_before += self.stored
         leaves = self._require_types(value)
-        self.stored = [(v.root, v.root.op) for v in leaves if is_shared_array(v)]
+        self.stored = [(v.root, v.root.root_op) for v in leaves if is_shared_array(v)]
         for array, leaf in zip(self.arrays, leaves, strict=True):
             array.overwrite(value_of(array.at[place].set(leaf, mode="unchecked")))
         self.note_doubts(leaves)
@@ -229,9 +275,7 @@ class Appends:
         """
         value = with_traced_numbers(value)
         if id(values) not in self._growing:
-            if values.stacks is not None or list.__len__(values):
-                raise Unsuitable("it appends to a list that has elements, in some iterations")
-            growing = Growing(*_structure(value))
+            growing = Growing(*_structure(value), values)
             self._growing[id(values)] = values, growing
             self._new.append(growing)
         growing = self._growing[id(values)][1]
@@ -262,9 +306,9 @@ class Appends:
             One is written.
         """
         stored = [pair for _, stacks in (*self._stacks.values(), *self._growing.values()) for pair in stacks.all_stored]
-        is_written = any(root.op is not value for root, value in before)
+        is_written = any(root.root_op is not value for root, value in before)
         carried = {id(r) for r, _ in before} | {id(r) for r in roots_of(after)}
-        if any(root.op is not value or (is_written and id(root) in carried) for root, value in stored):
+        if any(root.root_op is not value or (is_written and id(root) in carried) for root, value in stored):
             raise Unsuitable("it writes to an array that it appends to a list")
 
     def guard(self, is_guarded: bool) -> None:

@@ -88,7 +88,10 @@ class SizedArray(NDArrayOperatorsMixin):
     def counts(self) -> dict[int, Any]:
         """Size of each run-time dimension as a Python integer."""
         dims = self.padded.shape
-        return {d: size_array(value_of(n), dims[d]) for d, n in self._counts.items()}
+        # A size that may be unbound stays so: its value must not be read before the array is used.
+        return {
+            d: n if hasattr(n, "unchecked_op") else size_array(value_of(n), dims[d]) for d, n in self._counts.items()
+        }
 
     @property
     def run_time_dims(self) -> tuple[int, ...]:

@@ -145,7 +145,9 @@ class StackedList(StoredList):
             list.extend(self, [other.element(k) for k in range(elements.length)])
 
     def become_sized(self, stacks: Sequence[Any], elements: Elements, doubts: Doubts = ()) -> None:
-        """Give an empty list elements whose number is known at run time."""
+        """Give a list other elements, whose number is known at run time."""
+        list.__delitem__(self, slice(None))
+        self.made = None
         self.stacks, self.elements, self.doubts = list(stacks), elements, doubts
 
     def element(self, number: Any, stacks: Sequence[Any] | None = None) -> Any:
@@ -344,11 +346,11 @@ class StackedList(StoredList):
             text = f"{ALL_OF_OTHER_CLASS}\n  at:   {user_line()}"
             trace.leave_if(failed, lambda _: TypeError(text))
 
-    def as_array(self) -> TracedArray:
-        """Return what ``np.array`` makes of the list."""
+    def as_array(self, *, has_dtype: bool = False) -> TracedArray:
+        """Return what ``np.array`` makes of the list, whose dtype is given, or follows from its elements."""
         self._leave_if_all_are_others()
         if self.is_sized:
-            return self._as_sized_array()  # type: ignore[no-any-return]
+            return self._as_sized_array(has_dtype)  # type: ignore[no-any-return]
         if self.stacks is not None and len(self.stacks) == 1 and _is_box(self.elements.tree):
             return TracedArray(value_of(self.stacks[0]))
         if self.stacks is not None and all(c == LEAF for c in self.elements.tree.children):
@@ -359,9 +361,10 @@ class StackedList(StoredList):
 
     as_index_array = as_array
 
-    def _as_sized_array(self) -> Any:
+    def _as_sized_array(self, has_dtype: bool) -> Any:
         assert self.stacks is not None
-        if self.elements.tree != LEAF or self.stacks[0].ndim != 1 or self.stacks[0].dtype != np.float64:
+        is_vector = self.elements.tree == LEAF and self.stacks[0].ndim == 1
+        if not is_vector or (self.stacks[0].dtype != np.float64 and not has_dtype):
             self._leave_if_empty()
         if self.elements.tree == LEAF:
             return self.stacks[0].copy()

@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 
 from cyxla.xla.cpu.kernel.cumulative_windows import prefix
 from cyxla.xla.cpu.kernel.groups import Live
+from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.kernel.values import FORWARDING, resolve
-from cyxla.xla.cpu.plan.masks import fill_of, mask_of, reshaped
+from cyxla.xla.cpu.plan.masks import fill_of, index_mask, mask_of, reshaped
 from cyxla.xla.hlo import OPCODES, Instruction
 from cyxla.xla.hlo.compaction_signature import has_zero_fill, is_pure_compaction
 from cyxla.xla.passes.expand.dot import DotDims, has_packed_rhs
@@ -186,9 +187,21 @@ def sort_part(ins: Instruction, parts: Parts) -> Live:
     """
     part, (axis,) = joint(parts), ins.attrs["dimensions"]
     across = {d: sizes for d, sizes in part.items() if d != axis}
+    present = present_size(ins)
+    if present:  # the kernel ends there, and copies nothing beyond
+        return across | {axis: present} if part.get(axis) == present else across
     masked, _, _ = masked_last(ins) if axis in part else (ALL, -1, None)
     sizes = part[axis] | masked[axis] if axis in masked else frozenset()
     return across | {axis: sizes} if 0 < len(sizes) <= MAX_SIZES else across
+
+
+def present_size(ins: Instruction) -> frozenset[Value]:
+    """Return the size below which elements are present for a sort that has their mask; empty for other sorts."""
+    from cyxla.xla.cpu.sort.present import before_of  # most sorts are of all elements
+
+    (axis,) = ins.attrs["dimensions"]
+    mask = index_mask(ins.operands[-1])
+    return mask[axis] if axis in mask and before_of(ins) is not None else frozenset()
 
 
 def masked_last(ins: Instruction) -> tuple[Live, int, Any]:
@@ -198,6 +211,9 @@ def masked_last(ins: Instruction) -> tuple[Live, int, Any]:
     """
     from cyxla.xla.cpu.sort.order import Order  # most sorts are of all elements
 
+    present = present_size(ins)
+    if present:
+        return {ins.attrs["dimensions"][0]: present}, -1, None
     order = Order.of(ins.called[0])
     if order is None:
         return ALL, -1, None

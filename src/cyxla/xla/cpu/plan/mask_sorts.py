@@ -22,8 +22,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cyxla.types import Shape
 from cyxla.xla.cpu.kernel.kernel import Value
-from cyxla.xla.cpu.plan.live_rules import masked_last
+from cyxla.xla.cpu.plan.live_rules import masked_last, present_size
 from cyxla.xla.cpu.plan.masks import has_sizes
 from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.passes.engine.rewrite_helpers import Writer
@@ -47,7 +48,8 @@ def _mask(sort: Instruction) -> bool:
     (axis,) = sort.attrs["dimensions"]
     masked, keys, filler = masked_last(sort)
     size = next(iter(masked.get(axis, ())), None)
-    if size is None or len(masked[axis]) > 1 or size.index:
+    present = present_size(sort)
+    if size is None or len(masked[axis]) > 1 or (size.index and not present):
         return False
     results = {user.attrs["index"]: user for user in sort.users if user.opcode == "get-tuple-element"}
     changed = False
@@ -55,17 +57,18 @@ def _mask(sort: Instruction) -> bool:
         users = [user for user in result.users if user.opcode not in _PASSING]
         if users:
             operand, write = sort.operands[number], Writer(sort.computation)
+            live = sort.operands[-1] if present else _live(write, operand.shape, size, axis)
             end = write.full(filler, operand.shape) if number == keys else operand
-            _replace(result, users, _masked(write, result, end, size, axis))
+            _replace(result, users, write.select(live, result, end))
             changed = True
     return changed
 
 
-def _masked(write: Writer, result: Instruction, end: Instruction, size: Value, axis: int) -> Instruction:
-    """Select a result up to a size, and another array from there on."""
-    indices = write.iota(end.shape.with_dtype(size.shape.dtype), axis)
+def _live(write: Writer, shape: Shape, size: Value, axis: int) -> Instruction:
+    """Return the mask of the elements below a size."""
+    indices = write.iota(shape.with_dtype(size.shape.dtype), axis)
     limit = write.broadcast(write.reshape(size.instruction, ()), indices.shape)
-    return write.select(write.compare("LT", indices, limit), result, end)
+    return write.compare("LT", indices, limit)
 
 
 def _replace(result: Instruction, users: Sequence[Instruction], new: Instruction) -> None:

@@ -54,6 +54,15 @@ def mask_of(predicate: Instruction) -> Live:
     return _ALL
 
 
+def index_mask(predicate: Instruction) -> Live:
+    """Return the size, by dimension, below which a predicate is true, and at and beyond which it is false."""
+    predicate = _unmoved(predicate)
+    if predicate.opcode == "broadcast":
+        dims = predicate.attrs["dimensions"]
+        return {dims[d]: sizes for d, sizes in index_mask(predicate.operands[0]).items()}
+    return _compared(predicate) if predicate.opcode == "compare" else _ALL
+
+
 def _compared(ins: Instruction) -> Live:
     left, right = map(_unmoved, ins.operands)
     if ins.attrs["direction"] == "GT":

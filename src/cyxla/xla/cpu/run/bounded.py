@@ -1,7 +1,8 @@
 """Executables of programs with bounded dynamic dimensions among their arguments or results.
 
-Native code knows padded arrays with their sizes. An argument may have any sizes up to the bounds: it is copied into a
-padded array, zeros beyond its elements. A result is a copy of the elements inside the sizes that came out.
+Native code knows padded arrays with their sizes. An argument may have any sizes up to the bounds: below these it is
+copied into a padded array, zeros beyond its elements. Likewise a result that came below its bounds is a copy of the
+elements inside the sizes.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from cyxla.xla.cpu.run.executable import CpuExecutable
     from cyxla.xla.cpu.run.signature import PlainShape
 
-#: Padded arrays by bounds and dtype.
-FreeArrays: TypeAlias = "dict[tuple[Any, ...], list[npt.NDArray[Any]]]"
+#: Padded arrays by bounds and dtype, each with the sizes beyond which it has zeros.
+FreeArrays: TypeAlias = "dict[tuple[Any, ...], list[tuple[npt.NDArray[Any], tuple[int, ...]]]]"
 
 _SIZE = np.dtype(np.int32)
 _MOST_FREE = 2  # padded arrays of each kind that are kept
@@ -42,7 +43,7 @@ class BoundedExecutable(HostedExecutable):
             args = tuple([without_tokens(s, a) for s, a in zip(self.inputs, args, strict=True)])
         trees = self._trees
         flat = iter(enumerate(arguments.flatten(args, trees)))
-        arrays = _PaddedArrays({} if self.options.donate else self._free_arrays)
+        arrays = _PaddedArrays(self._free_arrays, is_donated=bool(self.options.donate))
         packed = tuple([_pack(plain, flat, trees, arrays) for plain in parameters])
         *_, result = self._bounded
         destinations = iter(arguments.match_out(out, *self._destinations))
@@ -58,7 +59,7 @@ class BoundedExecutable(HostedExecutable):
         packed = {}
         for k, value in fixed.items():
             flat = iter(signature.flatten(trees[k], value))
-            packed[k] = private_copy(_pack(self._bounded[k], flat, tuple(trees), _PaddedArrays({})))
+            packed[k] = private_copy(_pack(self._bounded[k], flat, tuple(trees), _PaddedArrays({}, is_donated=False)))
         return self.with_fixed({**self._bound, **packed}) if packed else self
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -110,31 +111,45 @@ class _PaddedArrays:
     Parameters
     ----------
     free : FreeArrays
-        Arrays of zeros that no call uses.
+        Arrays that no call uses.
+    is_donated : bool
+        Whether the program may write to its arguments: they are copied, and serve no further calls.
     """
 
-    def __init__(self, free: FreeArrays) -> None:
-        self._free = free
-        self._used: list[tuple[tuple[Any, ...], npt.NDArray[Any], tuple[slice, ...]]] = []
+    def __init__(self, free: FreeArrays, *, is_donated: bool) -> None:
+        self._free, self._is_donated = free, is_donated
+        self._used: list[tuple[tuple[Any, ...], npt.NDArray[Any], tuple[int, ...]]] = []
 
     def padded(self, array: npt.NDArray[Any], bounds: tuple[int, ...]) -> npt.NDArray[Any]:
-        """Return an array with zeros behind its elements."""
-        key, elements = (bounds, array.dtype.str), tuple(map(slice, array.shape))
+        """Return an array with zeros behind its elements; the same array if there is no room for any."""
+        if self._is_donated or array.shape != bounds:
+            return self._copied(array, bounds)
+        return array
+
+    def _copied(self, array: npt.NDArray[Any], bounds: tuple[int, ...]) -> npt.NDArray[Any]:
+        key = (bounds, array.dtype.str)
         try:
-            padded = self._free[key].pop()
+            padded, filled = self._free[key].pop()
         except (KeyError, IndexError):
-            padded = np.zeros(bounds, array.dtype)
-        padded[elements] = array
-        self._used.append((key, padded, elements))
+            padded, filled = np.zeros(bounds, array.dtype), array.shape
+        _clear(padded, filled, array.shape)
+        padded[tuple(map(slice, array.shape))] = array
+        self._used.append((key, padded, array.shape))
         return padded
 
     def give_back(self) -> None:
         """Let further calls use the arrays."""
-        for key, padded, elements in self._used:
-            padded[elements] = 0
+        for key, padded, filled in () if self._is_donated else self._used:
             free = self._free.setdefault(key, [])
             if len(free) < _MOST_FREE:
-                free.append(padded)
+                free.append((padded, filled))
+
+
+def _clear(padded: npt.NDArray[Any], filled: tuple[int, ...], kept: tuple[int, ...]) -> None:
+    """Write zeros to the elements of an array inside some sizes and beyond others."""
+    for d, (size, low) in enumerate(zip(filled, kept, strict=True)):
+        if size > low:
+            padded[tuple([slice(low if k == d else 0, n) for k, n in enumerate(filled)])] = 0
 
 
 def _pack(plain: PlainShape, flat: Iterator[tuple[int, Any]], trees: Any, arrays: _PaddedArrays) -> Any:
@@ -171,7 +186,8 @@ def _cut(plain: PlainShape, value: Any, destinations: Iterator[Any]) -> Any:
     if dynamic:
         padded, *sizes = value
         present = dict(zip(dynamic, map(int, sizes), strict=True))
-        value = padded[tuple([slice(present.get(d)) for d in range(padded.ndim)])].copy()
+        dims = tuple([present.get(d, n) for d, n in enumerate(padded.shape)])
+        value = padded if dims == padded.shape else padded[tuple(map(slice, dims))].copy()
     if out is None:
         return value
     if out.shape != value.shape:

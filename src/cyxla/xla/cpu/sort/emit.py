@@ -14,9 +14,10 @@ from cyxla.xla.cpu.emitters import emits, emits_live
 from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
-from cyxla.xla.cpu.kernel.values import own_leaves, resolve
+from cyxla.xla.cpu.kernel.values import resolve
 from cyxla.xla.cpu.sort.keys import can_sort_keys, sort_keys
 from cyxla.xla.cpu.sort.order import Order
+from cyxla.xla.cpu.sort.present import before_of
 from cyxla.xla.cpu.sort.rows import Rows
 from cyxla.xla.cpu.sort.wide_keys import sort_wide
 from cyxla.xla.hlo import Instruction
@@ -41,27 +42,33 @@ def _check(ins: Instruction) -> str | None:
 @emits("sort", check=_check)
 def sort(ins: Instruction) -> Step:
     """Emit one sort; a row is a unit of work."""
-    return _sort(ins, Rows.of(ins))
+    return _sort(ins, Rows.of(ins), ins.called[0].root)
 
 
 @emits_live("sort")
 def live_sort(group: Group) -> list[Step]:
     """Emit a sort of which leading rows, or leading elements of each row, matter."""
-    return [_sort(group.root, Rows.of_group(group))]
+    ins, (axis,) = group.root, group.root.attrs["dimensions"]
+    before = before_of(ins) if axis in group.live else None
+    if before is None:
+        return [_sort(ins, Rows.of_group(group, len(ins.operands)), ins.called[0].root)]
+    return [_sort(ins, Rows.of_group(group, len(ins.operands) - 1), before)]
 
 
-def _sort(ins: Instruction, rows: Rows) -> Step:
-    order = Order.of(ins.called[0])
+def _sort(ins: Instruction, rows: Rows, before: Instruction) -> Step:
+    """Emit a sort by a comparison in its comparator."""
+    order = Order.of_root(before)
     if order is None or rows.length >= 2**31:
-        return _by_comparator(ins, rows)
+        return _by_comparator(ins, rows, before)
     return sort_keys(ins, rows, order) if can_sort_keys(rows, order) else sort_wide(ins, rows, order)
 
 
 # --- any comparator ---------------------------------------------------------------------------------------------------
 
 
-def _by_comparator(ins: Instruction, rows: Rows) -> Step:
-    reads, writes, types = [*map(resolve, ins.operands), *rows.sizes], own_leaves(ins), rows.types
+def _by_comparator(ins: Instruction, rows: Rows, before: Instruction) -> Step:
+    types = rows.types
+    reads, writes = [*map(resolve, ins.operands[: len(types)]), *rows.sizes], rows.writes(ins)
     ns = rows.count * rows.length * (log2(max(rows.length, 2)) * _COMPARE_NS + len(types))
     record_bytes = max(t.itemsize for t in types) * len(types)  # an upper bound: each field takes the widest type
     tasks = rows.tasks(ns, 2 * record_bytes * rows.length)
@@ -70,7 +77,8 @@ def _by_comparator(ins: Instruction, rows: Rows) -> Step:
     c.line(f"typedef struct {{ {fields} }} KERNEL_record;")
     with c.block("static inline int KERNEL_less(const KERNEL_record *x, const KERNEL_record *y)"):
         sides = [c.element(t, f"{side}->f{n}") for n, t in enumerate(types) for side in ("x", "y")]
-        (result,) = scalar_computation.inline(ins.called[0], sides, c)
+        sides += ["0"] * (len(before.computation.parameters) - len(sides))  # `before` reads no mask
+        (result,) = scalar_computation.inline_subgraph(before, sides, c)
         c.line(f"return {result} != 0;")
     c.lines(instantiate("sort/merge_sort.h", MERGE_PREFIX="KERNEL", MERGE_RUN=RUN).splitlines())
     with c.kernel(rows.count_text, tasks, describe("sort", ins.operands[0].shape)):

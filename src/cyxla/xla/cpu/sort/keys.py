@@ -26,8 +26,7 @@ from cyxla.xla.cpu.kernel.array_types import memory_type
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.kernel.shared_kernel import prebuilt_kernel, standalone_kernel
-from cyxla.xla.cpu.kernel.values import own_leaves
-from cyxla.xla.cpu.sort.contents import Content, contents
+from cyxla.xla.cpu.sort.contents import Content
 from cyxla.xla.cpu.sort.order import Order, total_key
 from cyxla.xla.cpu.sort.rows import Rows
 from cyxla.xla.cpu.sort.templates import MAX_BUCKETS, MAX_CHUNKS, keys_text, row_bytes, rows_text, split_bytes
@@ -68,13 +67,13 @@ class _Sorter:
     order: Order
 
     def __post_init__(self) -> None:
-        self.operands, self.writes = self.rows.operands(self.ins, self.order), tuple(own_leaves(self.ins))
+        self.operands, self.writes = self.rows.operands(self.ins, self.order), tuple(self.rows.writes(self.ins))
         self.reads = (*self.operands, *self.rows.sizes)
         self.keys_only = len(self.rows.types) == 1 and self.order.inverse is not None  # keys without indices
         self.is_lossy = self.keys_only and self.order.inverse == "lossy"
         self.bits = max(self.order.bits, 32) if self.keys_only else 64
         self.key_type = f"uint{self.bits}_t"
-        self.contents = contents(self.ins)
+        self.contents = self.rows.contents(self.ins)
         self.note = describe("sort", self.ins.operands[0].shape)
 
     def step(self) -> Step:
@@ -199,7 +198,7 @@ class _Sorter:
         c.line("uint32_t special = 0;")
         with c.block("for (int64_t k = low; k < high; ++k)"):
             element = c.element(dtype, f"p{read}[{self.rows.index('k')}]")
-            key = c.local(self.key_type, f"(uint{self.order.bits}_t)({self.order.key(c, self.rows.types, element)})")
+            key = c.local(self.key_type, f"(uint{self.order.bits}_t)({self.order.key(c, element)})")
             c.line(f"x[k] = {key if self.keys_only else f'{key} << 32 | (uint64_t)k'};")
             if self.is_lossy:
                 total = total_key(c, dtype, element, self.order.bits)
@@ -219,23 +218,23 @@ class _Sorter:
                 c.line(line)
 
     def _restore(self, c: KernelWriter) -> None:
-        """Store the zeros and NaNs of a sorted row in the order in which the operand has them."""
-        dtype, types = self.rows.types[0], self.rows.types
+        """Store the zeros and NaNs of a sorted row in the order of the operand; ``q[2]`` is its length."""
+        dtype = self.rows.types[0]
         nan = '__builtin_nan("")' if dtype is ElementType.F64 else '__builtin_nanf("")'
         for name, value in (("zeros", "0"), ("nans", nan)):
             c.line(f"int64_t {name} = 0;")
-            key = self._key_of(c, types, c.local(scalar.register_type(dtype), value))
-            with c.block(f"for (int64_t past = {self.rows.length}; {name} < past;)"):
+            key = self._key_of(c, c.local(scalar.register_type(dtype), value))
+            with c.block(f"for (int64_t past = q[2]; {name} < past;)"):
                 c.line(f"const int64_t middle = {name} + (past - {name}) / 2;")
-                middle_key = self._key_of(c, types, c.element(dtype, f"r0[{self.rows.index('middle')}]"))
+                middle_key = self._key_of(c, c.element(dtype, f"r0[{self.rows.index('middle')}]"))
                 c.line(f"if ({middle_key} < {key}) {name} = middle + 1; else past = middle;")
-        with c.block(f"for (int64_t k = 0; k < {self.rows.length}; ++k)"):
+        with c.block("for (int64_t k = 0; k < q[2]; ++k)"):
             element = c.element(dtype, f"p0[{self.rows.index('k')}]")
             for name, test in (("zeros", f"{element} == 0"), ("nans", f"{element} != {element}")):
                 with c.block(f"if ({test})"):
                     c.line(f"const int64_t to = {name}++;")
                     c.line(f"r0[{self.rows.index('to')}] = p0[{self.rows.index('k')}];")
 
-    def _key_of(self, c: KernelWriter, types: Sequence[ElementType], element: str) -> str:
+    def _key_of(self, c: KernelWriter, element: str) -> str:
         unsigned = f"uint{self.order.bits}_t"
-        return c.local(unsigned, f"({unsigned})({self.order.key(c, types, element)})")
+        return c.local(unsigned, f"({unsigned})({self.order.key(c, element)})")

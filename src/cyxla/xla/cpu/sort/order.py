@@ -11,7 +11,6 @@ After: the elements' keys, unsigned integers that stand in the comparator's orde
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -107,7 +106,11 @@ class Order:
     @staticmethod
     def of(comparator: Computation) -> Order | None:
         """Return the order of a comparator; None if it compares no single key."""
-        root = comparator.root
+        return Order.of_root(comparator.root)
+
+    @staticmethod
+    def of_root(root: Instruction) -> Order | None:
+        """Return the order of a comparison in a comparator; None if it compares no single key."""
         if root.opcode != "compare" or root.attrs["direction"] not in ("LT", "GT"):
             return None
         if root.operands[0].shape.dtype.is_complex:
@@ -155,9 +158,10 @@ class Order:
         dtype = self.function.shape.dtype
         return 32 if dtype.is_float and dtype.bits < 32 else max(dtype.bits, 8)
 
-    def key(self, c: CWriter, types: Sequence[ElementType], element: str) -> str:
+    def key(self, c: CWriter, element: str) -> str:
         """Return the C of an element's key, the element in register type."""
-        sides = [element if n // 2 == self.operand else "0" for n in range(2 * len(types))]
+        parameters = self.function.computation.parameters
+        sides = [element if n // 2 == self.operand else "0" for n in range(len(parameters))]
         (value,) = scalar_computation.inline_subgraph(self.function, sides, c)
         return f"~({self._ascending(c, value)})" if self.descending else self._ascending(c, value)
 

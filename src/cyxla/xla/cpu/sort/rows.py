@@ -13,10 +13,10 @@ from cyxla.xla.cpu.kernel import cost, machine
 from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import Kernel, Value
 from cyxla.xla.cpu.kernel.kernel_writer import strides
-from cyxla.xla.cpu.kernel.values import resolve
+from cyxla.xla.cpu.kernel.values import own_leaves, resolve
 from cyxla.xla.cpu.loops.live_loops import SizeReads, live_count
 from cyxla.xla.cpu.loops.loop_kernel import short_work
-from cyxla.xla.cpu.sort.contents import Content, reads_operand
+from cyxla.xla.cpu.sort.contents import Content, contents, reads_operand
 from cyxla.xla.cpu.sort.order import Order
 from cyxla.xla.hlo import Instruction
 
@@ -32,7 +32,7 @@ class Rows:
     Attributes
     ----------
     types : list of ElementType
-        Types of the arrays.
+        Types of the arrays: of all operands, or of all but the mask of a sort of present elements.
     count : int
         Number of rows.
     length : int
@@ -62,10 +62,10 @@ class Rows:
         return Rows([o.shape.dtype for o in ins.operands], count, shape.dims[axis], strides(shape.dims)[axis])
 
     @staticmethod
-    def of_group(group: Group) -> Rows:
-        """Return the rows of the sort that is a group, of which a part matters."""
+    def of_group(group: Group, arrays: int) -> Rows:
+        """Return the rows of the first operands of the sort that is a group, of which a part matters."""
         ins, (axis,) = group.root, group.root.attrs["dimensions"]
-        rows, reads = Rows.of(ins), SizeReads(len(ins.operands))
+        rows, reads = Rows.of(ins), SizeReads(arrays)
         dims = ins.operands[0].shape.dims
         others = [d for d in range(len(dims)) if d != axis and dims[d] > 1]
         count = length = ""
@@ -74,13 +74,22 @@ class Rows:
             count = live_count(group.live[others[0]], reads, dims[others[0]], rest)
         if axis in group.live:
             length = live_count(group.live[axis], reads, dims[axis])
-        return replace(rows, live_count=count, live_length=length, sizes=reads.values)
+        types = rows.types[:arrays]
+        return replace(rows, types=types, live_count=count, live_length=length, sizes=reads.values)
 
-    @staticmethod
-    def operands(ins: Instruction, order: Order) -> tuple[Value, ...]:
+    def operands(self, ins: Instruction, order: Order) -> tuple[Value, ...]:
         """Return the arrays of a sort by keys; those with the keys stand in for indices, which it does not read."""
         keys = ins.operands[order.operand]
-        return tuple(resolve(o if reads_operand(ins, n) else keys) for n, o in enumerate(ins.operands))
+        arrays = ins.operands[: len(self.types)]
+        return tuple(resolve(o if reads_operand(ins, n) else keys) for n, o in enumerate(arrays))
+
+    def contents(self, ins: Instruction) -> list[Content]:
+        """Return the content of each result of a sort of these arrays."""
+        return contents(ins)[: len(self.types)]
+
+    def writes(self, ins: Instruction) -> list[Value]:
+        """Return the results of a sort of these arrays."""
+        return own_leaves(ins)[: len(self.types)]
 
     @property
     def count_text(self) -> str:

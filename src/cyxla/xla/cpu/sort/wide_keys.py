@@ -11,8 +11,6 @@ from cyxla.xla.cpu.c.kernel_header import instantiate
 from cyxla.xla.cpu.kernel import prebuilt_calls
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
-from cyxla.xla.cpu.kernel.values import own_leaves
-from cyxla.xla.cpu.sort.contents import contents
 from cyxla.xla.cpu.sort.keys import GATHER_NS, LEVEL_NS
 from cyxla.xla.cpu.sort.order import Order
 from cyxla.xla.cpu.sort.rows import Rows
@@ -24,7 +22,7 @@ _KEY_NS = 1.5  # to make a key, to shift it, to look for runs; assumed: three ti
 
 def sort_wide(ins: Instruction, rows: Rows, order: Order) -> Step:
     """Emit a sort of rows, no longer than 2**31, by keys of any width."""
-    reads, writes = [*rows.operands(ins, order), *rows.sizes], own_leaves(ins)
+    reads, writes = [*rows.operands(ins, order), *rows.sizes], rows.writes(ins)
     element_ns = LEVEL_NS[64] * log2(max(rows.length, 2)) + _KEY_NS + GATHER_NS * len(rows.types)
     ns, scratch = rows.count * rows.length * element_ns, 3 * 8 * rows.length + PADDING
     tasks = rows.tasks(ns, scratch)
@@ -37,11 +35,11 @@ def sort_wide(ins: Instruction, rows: Rows, order: Order) -> Step:
         c.line(f"uint64_t *const x = keys + {rows.length};")
         with c.block(f"for (int64_t k = 0; k < {length}; ++k)"):
             element = c.element(rows.types[order.operand], f"p{order.operand}[{rows.index('k')}]")
-            c.line(f"keys[k] = (uint64_t)({order.key(c, rows.types, element)});")
+            c.line(f"keys[k] = (uint64_t)({order.key(c, element)});")
         c.line(f"KERNEL_argsort(keys, {length}, x, x + {rows.length});")
         with c.block(f"for (int64_t k = 0; k < {length}; ++k)"):
             c.line("const int64_t from = (int64_t)x[k];")
-            for line in rows.stores(contents(ins)):
+            for line in rows.stores(rows.contents(ins)):
                 c.line(line)
     kernel = Kernel(c.text(), tasks, ns, tasks * scratch, KernelKind.SORT)
     return Step(rows.with_short_work(kernel), tuple(reads), tuple(writes))

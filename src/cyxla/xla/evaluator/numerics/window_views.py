@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import UnimplementedError
+from cyxla.memory import require
+from cyxla.types import Shape, from_numpy
 from cyxla.xla.evaluator.values import Array
 from cyxla.xla.hlo.attributes import Window, WindowDim
-from cyxla.xla.hlo.limits import MAX_RANK
+from cyxla.xla.hlo.limits import MAX_RANK, check_empty
 
 
 def dilated(size: int, dilation: int) -> int:
@@ -25,7 +27,15 @@ def window_count(size: int, w: WindowDim) -> int:
 
 
 def pad_window(x: Array, window: Window, fill: Any) -> Array:
-    """Return an array with base dilation and padding filled in, and negative padding removed."""
+    """Return an array with base dilation and padding filled in, and negative padding removed.
+
+    Raises
+    ------
+    ShapeError
+        The array has more than 2^63 - 1 bytes.
+    ResourceExhaustedError
+        The array is larger than the free memory, or without elements and with sizes that NumPy refuses.
+    """
     sizes, source, target = [], [], []
     for n, w in zip(x.shape, window, strict=True):
         low, step = w.padding_low, w.base_dilation
@@ -36,6 +46,9 @@ def pad_window(x: Array, window: Window, fill: Any) -> Array:
         source.append(slice(first, last))
         start = first * step + low
         target.append(slice(start, start + dilated(last - first, step), step) if last > first else slice(0, 0))
+    shape = Shape.array(from_numpy(x.dtype), sizes)
+    check_empty(shape)
+    require(shape.nbytes)
     out = np.full(sizes, fill, x.dtype)
     out[tuple(target)] = x[tuple(source)]
     return out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cyxla.types import Shape
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.attributes import PaddingDim
 from cyxla.xla.hlo.growth import may_grow
@@ -79,13 +80,19 @@ def concatenate(pad: Padder, ins: Instruction, *operands: Value) -> Value:
     sizes = {d: n for d, n in pad.common_sizes(parts).items() if d != along}
     if not any(along in x.sizes for x in parts):
         return Bounded(pad.copy(ins, [x.padded for x in parts]), sizes)
-    joined = pad.full(0, ins.shape.static)
-    end = pad.number(0)
-    for x in parts:
+    first, *others = parts
+    joined, end = _padded(pad, first.padded, ins.shape.static), pad.size(first, along)
+    for x in others:
         starts = [end if d == along else pad.number(0) for d in range(ins.shape.rank)]
         joined = pad.op("dynamic-update-slice", joined, x.padded, *starts)
         end = pad.integer("add", end, pad.size(x, along))
     return Bounded(joined, {**sizes, along: end})
+
+
+def _padded(pad: Padder, x: Instruction, shape: Shape) -> Instruction:
+    """Return an array with zeros behind its elements."""
+    room = tuple([PaddingDim(0, n - m) for n, m in zip(shape.dims, x.shape.dims, strict=True)])
+    return pad.op("pad", x, pad.constant(0, shape.dtype), shape=shape, padding=room)
 
 
 @pads("set-dimension-size")
@@ -93,12 +100,12 @@ def set_dimension_size(pad: Padder, ins: Instruction, operand: Value, size: Valu
     """Set a size within its bound; one that grows exposes zeros, or what was written there."""
     x, (along,) = pad.array(operand), ins.attrs["dimensions"]
     number, bound = pad.anchor(size), ins.shape.dims[along]
+    written = x.written if may_grow(ins) else frozenset()
+    padded = x.padded if along in written else pad.zero_extended(x, [along]).padded
     if not ins.shape.dynamic[along]:
         if number.opcode != "constant" or int(number.attrs["literal"].array) < bound:
             refuse(ins, f"its stated result {ins.shape} has a static dimension {along}")
-        return pad.zero_extended(x, [along])
-    written = x.written if may_grow(ins) else frozenset()
-    padded = x.padded if along in written else pad.zero_extended(x, [along]).padded
+        return Bounded(padded, {d: n for d, n in x.sizes.items() if d != along}, written - {along})
     return Bounded(padded, {**x.sizes, along: pad.clamped(number, bound)}, written - {along})
 
 

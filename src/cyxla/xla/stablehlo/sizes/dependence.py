@@ -25,6 +25,7 @@ _SIZE_OPERANDS: Final = {
     "stablehlo.dynamic_top_k":             slice(1, 2),
 }  # fmt: skip
 _SIZE_OF_OPERAND: Final = frozenset({"get_dimension_size", "shape_of"})  # results depend on sizes alone
+_BRANCHES: Final = frozenset({"if", "case"})
 _CALLEE: Final = {"call": "callee", "composite": "decomposition"}
 
 
@@ -76,6 +77,12 @@ class Dependence:
         callee = self._callees.get(op)
         if callee is not None:
             return callee.body.operations[-1].operands[op.results.index(result) :][:1]
+        number = op.results.index(result)
+        if op.kind == "while":
+            condition, body = (_returned(region) for region in op.regions[:2])
+            return [*op.operands[number : number + 1], *condition, *body[number : number + 1]]
+        if op.kind in _BRANCHES:
+            return [*op.operands, *(v for region in op.regions for v in _returned(region)[number : number + 1])]
         return [*op.operands, *(v for region in op.regions for v in _returned(region))]
 
 

@@ -155,7 +155,7 @@ class Growing(Stacks):
     Raises
     ------
     Unsuitable
-        Its elements differ from the appended ones in structure, shape or type.
+        The list has elements that differ from the appended ones in structure, shape or type.
     """
 
     def __init__(self, leaves: Sequence[TracedArray], tree: Tree, values: StackedList) -> None:

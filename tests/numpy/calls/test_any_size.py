@@ -1,6 +1,7 @@
 """Functions compiled for any size of a dimension, after calls with several sizes of it."""
 
 import threading
+import warnings
 from decimal import Decimal
 
 import numpy as np
@@ -624,3 +625,48 @@ def test_sizes_that_recur_write_to_their_arguments(impatient):
         expected = x * 2
         np.testing.assert_allclose(compiled(x), expected.sum())
         np.testing.assert_array_equal(x, expected)
+
+
+def last_part(x):
+    i = 0
+    while i < len(x):
+        if x[i] > 1:
+            part = x[i:]
+            if part.sum() > 0:
+                break
+        i += 1
+    return part
+
+
+def test_sizes_of_failed_programs_are_not_compiled_again():
+    compiled = cyxla.jit(last_part, fallback="numpy")
+    misses = []
+    for n in (10, 15, 23, 23, 23, 40, 40):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with pytest.raises(UnboundLocalError):
+                compiled(np.zeros(n))
+        misses.append(compiled.cache_info().misses)
+    assert misses[2] == misses[4]
+    assert misses[5] == misses[6]
+
+
+@pytest.mark.parametrize("function", [
+    lambda a: np.median(a[a[:, 0] > 0][:, a[0] > 0], axis=1), lambda a: a[a[:, 0] > 0][:, a[0] > 0][1:-1, 1:-1] * 2,
+], ids=["median", "inner part"])  # fmt: skip
+def test_bounds_of_arrays_that_are_computed_whole_are_tight(function):
+    compiled = cyxla.jit(function)
+    for n in (6, 8, 12, 15):
+        a = np.random.default_rng(n).random((n, n)) - 0.1
+        check(compiled(a), function(a))
+    assert compiled.cache_info().misses == 3
+    bounds = [entry.executable.inputs[0].dims[0] for entry in compiled._any_size.entries]
+    assert all(bound <= 256 for bound in bounds)
+
+
+def test_bounds_of_products_are_generous():
+    compiled = cyxla.jit(lambda a: np.trace(a @ a.T) + (a @ a).sum())
+    for n in (6, 8, 12, 40, 200):
+        a = np.random.default_rng(n).random((n, n))
+        check(compiled(a), np.trace(a @ a.T) + (a @ a).sum())
+    assert compiled.cache_info().misses == 3

@@ -104,6 +104,40 @@ def test_programs_run_on_contiguous_arguments_and_others_are_named():
     assert cyxla.jit(writes_to_split_dimensions, fallback="error")(LAYOUTS["part"]()) is None
 
 
+def unique_before_a_write(a):
+    found = np.unique(a)
+    a[0] = 0.3
+    return found
+
+
+def appended_before_a_write(a):
+    longer = np.append(a, 1.0)
+    a -= 1
+    return longer
+
+
+def flattened_before_a_write(a):
+    flat = a.flatten()
+    a += 1
+    return flat
+
+
+def joined_before_a_write(a):
+    joined = np.concatenate((a, a), axis=None)
+    a[0] = 2.0
+    return joined
+
+
+@pytest.mark.parametrize(
+    "function", [unique_before_a_write, appended_before_a_write, flattened_before_a_write, joined_before_a_write]
+)
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_copies_need_no_contiguous_argument(function, name):
+    given, plain = LAYOUTS[name](), LAYOUTS[name]()
+    np.testing.assert_array_equal(cyxla.jit(function, fallback="error")(given), function(plain))
+    np.testing.assert_array_equal(given, plain)
+
+
 TABLE = BASE.copy()[::2, ::3]
 
 

@@ -144,3 +144,26 @@ def test_of_elements_selected_by_a_mask(name, backend):
         assert type(got) is type(want)
         if failure is None:
             np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+def membership(x, k):
+    y = k[x > 0.1]
+    return 3 in y, 7 not in y, (k[0] in y) and x.sum() > 0
+
+
+def table_of_bytes(x, k):
+    return np.frombuffer(b"ABCDEFGH", np.uint8)[k % 8]
+
+
+def indices_without_any(x, k):
+    found = np.array([i for i in range(len(x)) if x[i] > 9], dtype=int)
+    return np.setdiff1d(np.arange(len(x)), found)
+
+
+@pytest.mark.parametrize("function", [membership, table_of_bytes, indices_without_any])
+def test_arrays_of_run_time_size_and_of_bytes(function):
+    x, k = np.arange(5.0) / 4, np.array([0, 2, 3, 1, 3])
+    got, want = cyxla.jit(function, fallback="error")(x, k), function(x, k)
+    for a, b in zip(got, want, strict=True):
+        assert np.asarray(a).dtype == np.asarray(b).dtype
+        np.testing.assert_array_equal(a, b)

@@ -168,7 +168,36 @@ def handed_on_by_a_choice(x):
     return x[0] if z is None else x[1]
 
 
+def array_of_run_time_size(x):
+    n = x[0] - 50.0
+    while n > 1.0:
+        n = n / 2.0
+        y = x[x <= n + 50.0]
+    return y
+
+
+def array_of_run_time_size_by_a_branch(x):
+    for k in range(3):
+        part = x[x > 50.0 * k + 50.0]
+        if part.size > 2:
+            y = part[1:]
+    return y
+
+
+def in_a_loop_that_appends(x):
+    counts = []
+    for _ in range(2):
+        for v in x:
+            if v > 100.0:
+                y, z = x * v, v
+        counts.append(1)
+    return y[0] + z
+
+
 FUNCTIONS = [
+    array_of_run_time_size,
+    array_of_run_time_size_by_a_branch,
+    in_a_loop_that_appends,
     element_of_a_list,
     value_of_a_dict_after_a_deletion,
     argument_that_is_not_used,

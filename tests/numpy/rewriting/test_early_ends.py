@@ -403,7 +403,7 @@ PLAIN = [
     (any_of_an_iterator, AN_ITERATOR),
     (condition_that_writes, "its condition writes to an array"),
     (index_or_none, "leaves the result as int[] or as NoneType"),
-    (indices_or_nothing, "leaves the result as tuple or as NoneType"),
+    (indices_or_nothing, ") or as NoneType"),
     (index_or_text, "leaves the result as float64[] or as str"),
     (none_or_an_index, "found is NoneType after it, or what it was before it"),
     (text_of_some_iterations, "kind changes its kind"),

@@ -41,6 +41,7 @@ from cyxla.numpy.rewriting.syntax.jumps import VALUE
 from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
 from cyxla.numpy.tracing.arrays.number_table import TableRow
 from cyxla.numpy.tracing.arrays.sharing import may_be_untraced, possible_roots, share, stand_for_untraced
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.bodies import Body, inline, record_body
 from cyxla.numpy.tracing.results.conversion import convert
@@ -55,6 +56,7 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
 #: Errors that are raised while tracing, rather than by the program
+_MOST_SHOWN = 6  # elements of a tuple that messages show
 NOT_OF_THE_PROGRAM = (
     TraceError, UnimplementedError, InternalError, UnknownError, MemoryError, RecursionError, LoopDecision,
 )  # fmt: skip
@@ -587,8 +589,14 @@ class _Again:
 
 
 def _text(value: Any) -> str:
+    """Return the type of a value for messages."""
     if isinstance(value, TracedArray):
         return array_text(value)
+    if isinstance(value, SizedArray):
+        sizes = ",".join(f"<={n}" if d in value.run_time_dims else str(n) for d, n in enumerate(value.padded.shape))
+        return f"{value.dtype}[{sizes}]"
+    if isinstance(value, tuple) and len(value) <= _MOST_SHOWN:
+        return f"({', '.join(map(_text, value))}{',' * (len(value) == 1)})"
     return name_of_container(value)
 
 

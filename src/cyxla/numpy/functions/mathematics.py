@@ -13,14 +13,17 @@ import numpy as np
 from cyxla.errors import DTypeError, OutOfRangeError, ShapeError
 from cyxla.numpy.gradient.composites import attach
 from cyxla.numpy.indexing.access import convert_for_assignment
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, cast, traced, value_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, cast, is_traced, traced, value_of
+from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.registry import ALTERNATIVES, implements
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.promotion import result_type
 from cyxla.numpy.tracing.results.result_layout import set_order
+from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.tracing.user_program.classes import class_of
 from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN
 from cyxla.numpy.ufuncs.apply import call, to_outputs
+from cyxla.xla.hlo import OPCODES, Instruction
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import special, values
@@ -305,7 +308,7 @@ def _cast_choice(array: Array, dtype: Any) -> Array:
     return cast(array, dtype)
 
 
-@implements(np.piecewise, note="functions are called on the whole array, so they must work element by element")
+@implements(np.piecewise)
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
     """Apply functions where conditions hold."""
     array = as_strong(x)
@@ -320,11 +323,62 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
         raise ValueError(f"with {n} condition(s), either {n} or {n + 1} functions are expected")
     result: Array = np.zeros_like(array)
     for condition, function in zip(conditions, funclist, strict=True):
-        value = function(array, *args, **kw) if isinstance(function, Callable) else function  # type: ignore[arg-type]
+        value = _of_each_element(function, array, args, kw) if callable(function) else function
+        if value is None:  # it has other elements for the whole array than for the selected ones
+            return hooks.sized_function(np.piecewise, (array, condlist, funclist, *args), kw)
         result = np.where(
             _broadcast_leading(condition, array.shape), TracedArray(convert_for_assignment(value, array)), result
         )
     return result
+
+
+def _of_each_element(function: Callable[..., Any], array: Array, args: Any, kw: Any) -> Any:
+    """Return a function of an array if each element follows from the one at its place alone, else None."""
+    failures = require_current().failures
+    before = len(failures)
+    try:
+        value = function(array, *args, **kw)
+    except Exception:  # which the function may not raise for the selected elements
+        value = None
+    if value is None or not _is_elementwise(value, array):
+        del failures[before:]
+        return None
+    return value
+
+
+def _is_elementwise(value: Any, array: Array) -> bool:
+    """Return True if each element of a value depends on one element of an array alone, at the same place."""
+    if not is_traced(value):
+        return True
+    if not isinstance(value, TracedArray):
+        return False
+    source, dims = value_of(array).instruction, value_of(array).shape.dims
+    last = value_of(value).instruction
+    assert last is not None
+    depends: dict[Any, bool] = {source: True}
+    pending = [last]
+    while pending:
+        ins = pending[-1]
+        if ins in depends:
+            pending.pop()
+            continue
+        missing = [o for o in ins.operands if o not in depends]
+        if missing:
+            pending += missing
+            continue
+        depends[pending.pop()] = any(depends[o] for o in ins.operands)
+        if depends[ins] and not (
+            OPCODES[ins.opcode].elementwise
+            and ins.shape.dims == dims
+            and all(depends[o] or _is_uniform(o) for o in ins.operands)
+        ):
+            return False
+    return value.shape == array.shape or not depends[last]
+
+
+def _is_uniform(ins: Instruction) -> bool:
+    """Return True for an array of equal elements."""
+    return ins.shape.size == 1 or (ins.opcode == "broadcast" and ins.operands[0].shape.size == 1)
 
 
 def _broadcast_leading(mask: Array, sizes: tuple[int, ...]) -> Array:

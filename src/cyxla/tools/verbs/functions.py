@@ -51,6 +51,10 @@ Supported are
 * reductions, sorts, searches, sets, products (`@`, `np.dot`, `np.outer`, `np.einsum` ..), quantiles, histograms,
   differences, joins (`np.array([x[m], y[m]])`, `np.r_`, `np.c_` ..), splits, reshaping, permutations, diagonals,
   triangles, grids and padding by known widths;
+* `np.linalg` (`solve`, `inv`, `det`, `cholesky`, `eigh`, `svd`, `qr`, `lstsq`, `pinv`, norms ..) and `np.polyfit`, of
+  padded matrices; `np.fft`, windows and frequencies; polynomials, `np.cross`, `np.piecewise`, `np.gradient`,
+  `np.unravel_index`, `ufunc.reduceat`, `sliding_window_view`, and functions that write, such as `np.put`, `np.copyto`,
+  `np.fill_diagonal` and `np.add.at`;
 * indexing, slicing and assignment (`y[1:] = v`, `x[mask] = y`, `x[np.ix_(a, b)]`), views included;
 * loops over their elements or rows, or that carry such arrays, whose greatest size stays the same; branches
   that leave an array with different sizes, or of `cyxla.cond`; and `cyxla.grad`.
@@ -58,7 +62,10 @@ Supported are
 Slices whose bounds are so many elements apart, as `x[i:i + 3]`, have a known size. In a function in which one reaches
 beyond an end of its axis, where NumPy's is shorter, all of them have sizes known at run time from that call on.
 
-`y.size`, `y.shape[0]` and `len(y)` are traced integers. All other functions raise `TraceError`. A new
+`y.size`, `y.shape[0]` and `len(y)` are traced integers. All other functions raise `TraceError`. Decompositions of a
+padded matrix take the time of the greatest size, and where their vectors are not unique, they may be other ones than
+NumPy's. Transforms of run-time length are convolutions with a chirp, which take a few times as long as those of known
+length. A new
 shape may be any that NumPy accepts; elements are moved unless the shapes agree but for factors that are known, as
 `x.reshape(n, 4, -1)` of an array of shape (n, 64) does. Greatest sizes multiply, so that an array of several such
 dimensions may be too large for a program; if there is no memory for the arrays of a call, NumPy runs the function, with
@@ -82,15 +89,15 @@ the third size (`sizes="auto"`), it is compiled for any size of that dimension, 
 times the size. The bound is at least 1024 or 256 if arrays with several dimensions of any size, as `x @ x.T`, would
 take more than 8 MiB; greater sizes are compiled for with greater bounds. Calls with other sizes then compile nothing,
 and take time in proportion to their size. The bound is one or two powers of two above the size if an array that would
-take more than 128 KiB is changed by a loop, as in `a[k:, k:] -= ..`, or flattened, as in `np.median(x)` of a matrix,
-since all of it may be gone over: the function is then compiled anew for much greater sizes, and for much smaller ones
-if the array is still as large. Dimensions that had equal sizes are taken to be equal; calls in which they differ are
+take more than 128 KiB is changed by a loop, as in `a[k:, k:] -= ..`, flattened, as in `np.median(x)` of a matrix, or
+computed whole although several of its sizes are known at run time, as in `np.sort(a[r][:, c])`: the function is then
+compiled anew for much greater sizes, and for much smaller ones if the array is still as large. Dimensions that had equal sizes are taken to be equal; calls in which they differ are
 compiled apart. A size that recurs, so that its calls take ten times as long as a compilation and a second at least,
 gets a program of its own; there are up to four of them. `sizes="any"` compiles for any size from the second size on,
 never for one that recurs, and raises the reason if it cannot be done. `sizes="exact"` compiles for each size.
 
 Within the function, such an argument is an array whose sizes are known at run time, as above. What cannot be traced so,
-such as `np.fft.fft(x)`, is compiled for each size, as are functions that change containers or write to arrays from
+such as `np.roots(x)`, is compiled for each size, as are functions that change containers or write to arrays from
 outside. A call for which the program fails, as for an index out of range or a size of 1 that is broadcast, is repeated
 with the program for exactly its sizes.
 

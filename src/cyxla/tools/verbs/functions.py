@@ -91,10 +91,11 @@ take more than 8 MiB; greater sizes are compiled for with greater bounds. Calls 
 and take time in proportion to their size. The bound is one or two powers of two above the size if an array that would
 take more than 128 KiB is changed by a loop, as in `a[k:, k:] -= ..`, flattened, as in `np.median(x)` of a matrix, or
 computed whole although several of its sizes are known at run time, as in `np.sort(a[r][:, c])`: the function is then
-compiled anew for much greater sizes, and for much smaller ones if the array is still as large. Dimensions that had equal sizes are taken to be equal; calls in which they differ are
-compiled apart. A size that recurs, so that its calls take ten times as long as a compilation and a second at least,
-gets a program of its own; there are up to four of them. `sizes="any"` compiles for any size from the second size on,
-never for one that recurs, and raises the reason if it cannot be done. `sizes="exact"` compiles for each size.
+compiled anew for much greater sizes, and for much smaller ones if the array is still as large. Dimensions that had
+equal sizes are taken to be equal; calls in which they differ are compiled apart. A size that recurs, so that its calls
+take ten times as long as a compilation and a second at least, gets a program of its own; there are up to four of them.
+`sizes="any"` compiles for any size from the second size on, never for one that recurs, and raises the reason if it
+cannot be done. `sizes="exact"` compiles for each size.
 
 Within the function, such an argument is an array whose sizes are known at run time, as above. What cannot be traced so,
 such as `np.roots(x)`, is compiled for each size, as are functions that change containers or write to arrays from

@@ -16,9 +16,11 @@ from cyxla.numpy.sized.reductions import fail_if_empty
 from cyxla.numpy.sized.slices import slice_along
 from cyxla.numpy.sized.table import sized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, is_sized, raise_unsupported
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, value_of
+from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.ufunc_methods.reduce import known_values
 from cyxla.records import dataclass
+from cyxla.types import Shape
 
 Label = str | int
 _np: Any = np  # its functions dispatch to this package
@@ -227,6 +229,9 @@ def convolve(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 def _all_overlaps(a: Any, v: Any) -> SizedArray:
     """Return the sums of products of all elements whose indices have the same sum."""
     datas = [filled(x, 0) if isinstance(x, SizedArray) else x for x in (a, v)]
+    if isinstance(a, SizedArray) and isinstance(v, SizedArray):  # time follows both bounds
+        program = require_current().program
+        program.flattened.append(Shape.array(value_of(datas[0]).shape.dtype, (a.bound, v.bound)))
     finite = [_is_finite(y) for x, y in ((a, datas[1]), (v, datas[0])) if isinstance(x, SizedArray)]
     finite = [f for f in finite if f is not True]
     if finite:

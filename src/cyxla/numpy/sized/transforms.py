@@ -21,12 +21,14 @@ from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, raise_un
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.results.promotion import result_type
 from cyxla.numpy.tracing.trace import require_current
+from cyxla.types import Shape
 from cyxla.xla.hlo.builder import functions as xla
 
 _np: Any = np  # its functions dispatch to this package
 
 _INVERSE_NORMS = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 _ODD_FACTORS = (1, 3, 5, 9, 15)  # of lengths that are transformed fast
+_PASSES = 4  # about how many arrays of the bound a transform reads and writes
 _FEW_POINTS = "Invalid number of FFT data points ({}) specified."
 
 
@@ -69,7 +71,8 @@ def _forward(points: Any, count: Any, precision: Any) -> Any:
     chirp, conjugate = table[:bound], _np.conjugate(table)
     filter_ = _np.fft.fft(_np.concatenate((conjugate, conjugate[1 : (length + 1) // 2][::-1])))
     spectrum = _np.fft.fft(points * chirp, length)
-    require_current().program.flattened.append(value_of(spectrum).shape)  # time follows the bound
+    moved = Shape.array(value_of(points).shape.dtype, (*points.shape, _PASSES))
+    require_current().program.flattened.append(moved)  # time follows the bound
     return _np.fft.ifft(spectrum * filter_)[..., :bound] * chirp
 
 

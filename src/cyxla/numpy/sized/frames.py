@@ -11,8 +11,9 @@ import numpy as np
 from cyxla.errors import ShapeError, UnimplementedError
 from cyxla.numpy.indexing.equal_values import same_size
 from cyxla.numpy.indexing.ranges import range_of
-from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, is_sized
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.records import dataclass
 from cyxla.xla.hlo.builder import functions as xla
@@ -47,6 +48,23 @@ class Frame:
 def wrapped(data: Any, counts: Mapping[int, TracedArray]) -> Any:
     """Return padded elements as an array of run-time size, if it has any such dimension."""
     return SizedArray(data, counts) if counts else data
+
+
+def array_of(value: Any) -> Any:
+    """Return anything that is an array for NumPy as a traced array, or as one of run-time size."""
+    if isinstance(value, SizedArray):
+        return value
+    return hooks.sized_function(np.array, (value,), {}) if is_sized(value) else as_traced(value)
+
+
+def padded_of(array: Any) -> Any:
+    """Return the padded elements of an array of any kind."""
+    return array.padded if isinstance(array, SizedArray) else array
+
+
+def counts_of(array: Any) -> dict[int, Any]:
+    """Return the run-time sizes of an array of any kind, by dimension."""
+    return array.counts if isinstance(array, SizedArray) else {}
 
 
 def rank_of(value: Any) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 
 from cyxla.numpy.control import cond, fori_loop
 from cyxla.numpy.indexing.equal_values import same_size
-from cyxla.numpy.sized.frames import leave_if, rank_of, require_equal, resized, wrapped
+from cyxla.numpy.sized.frames import array_of, leave_if, rank_of, require_equal, resized, wrapped
 from cyxla.numpy.sized.reductions import fail_if_empty
 from cyxla.numpy.sized.slices import slice_along
 from cyxla.numpy.sized.table import sized
@@ -86,15 +86,11 @@ def _without_out(arguments: dict[str, Any]) -> None:
         raise_unsupported("be multiplied with out=", "use the result")
 
 
-def _array(value: Any) -> Any:
-    return value if isinstance(value, SizedArray) else as_traced(value)
-
-
 @sized(np.dot, np.inner)
 def dot(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Contract the last dimension of one array with one of the other."""
     _without_out(arguments)
-    a, b = _array(arguments["a"]), _array(arguments["b"])
+    a, b = array_of(arguments["a"]), array_of(arguments["b"])
     if not a.ndim or not b.ndim:  # numbers are arrays here, of their own dtypes
         return _np.multiply(*[x if isinstance(x, SizedArray) else as_strong(x) for x in (a, b)])
     left = [f"a{d}" for d in range(a.ndim)]
@@ -117,7 +113,7 @@ def multiply_stacks(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         raise_unsupported(f"be passed to np.{func.__name__} with these keywords")
     if arguments.get("axis", -1) != -1:
         raise_unsupported(f"be passed to np.{func.__name__} with axis=", "move the dimension to the end")
-    a, b = _array(a), _array(b)
+    a, b = array_of(a), array_of(b)
     name = func.__name__
     if name == "matmul":
         left, right = ("k" if a.ndim == 1 else "mk"), ("k" if b.ndim == 1 else "kn")
@@ -132,7 +128,7 @@ def multiply_stacks(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 @sized(np.vdot)
 def vdot(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Contract all elements of two arrays, the first conjugated."""
-    a, b = (_np.ravel(_array(arguments[n])) for n in "ab")
+    a, b = (_np.ravel(array_of(arguments[n])) for n in "ab")
     return contract("vdot", [Term(a, "k"), Term(b, "k")], "", func)
 
 
@@ -141,7 +137,7 @@ def outer(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Multiply all pairs of elements of two vectors."""
     _without_out(arguments)
     names = ("a", "b") if "a" in arguments else ("x1", "x2")
-    a, b = (_np.ravel(_array(arguments[n])) for n in names)
+    a, b = (_np.ravel(array_of(arguments[n])) for n in names)
     return contract("outer", [Term(a, "i"), Term(b, "j")], "ij", func)
 
 
@@ -149,7 +145,7 @@ def outer(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 def tensordot(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Contract pairs of dimensions."""
     names = ("a", "b") if "a" in arguments else ("x1", "x2")
-    a, b = (_array(arguments[n]) for n in names)
+    a, b = (array_of(arguments[n]) for n in names)
     axes = arguments.get("axes", 2)
     try:
         left_axes, right_axes = ([axis] if np.ndim(axis) == 0 else list(axis) for axis in axes)
@@ -170,7 +166,7 @@ def einsum(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     subscripts, *operands = arguments["operands"]
     if not isinstance(subscripts, str):
         raise_unsupported("be passed to np.einsum with lists of labels", "give the labels as a string")
-    operands = [_array(x) for x in operands]
+    operands = [array_of(x) for x in operands]
     inputs, arrow, output = subscripts.replace(" ", "").partition("->")
     labels = [_expanded(part, rank_of(x)) for part, x in zip(inputs.split(","), operands, strict=True)]
     batch = max((part for part in ([n for n in ls if isinstance(n, int)] for ls in labels)), key=len)
@@ -245,7 +241,7 @@ def _all_overlaps(a: Any, v: Any) -> SizedArray:
 
 def _with_known_values(value: Any) -> Any:
     known = None if is_sized(value) else known_values(value)
-    return _array(value) if known is None else known
+    return array_of(value) if known is None else known
 
 
 def _is_finite(data: Any) -> Any:

@@ -13,11 +13,10 @@ from cyxla.numpy.functions.creation import require_castable
 from cyxla.numpy.indexing.equal_values import same_size
 from cyxla.numpy.sized.access import normalised
 from cyxla.numpy.sized.creation import arange
-from cyxla.numpy.sized.frames import fail_unless, rank_of, require_equal, shape_of
+from cyxla.numpy.sized.frames import array_of, fail_unless, padded_of, rank_of, require_equal, shape_of
 from cyxla.numpy.sized.table import sized
-from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, is_sized, raise_unsupported
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, raise_unsupported
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced
-from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.trace import user_line
 
 _np: Any = np  # its functions dispatch to this package
@@ -58,16 +57,9 @@ def _target(array: Any, name: str) -> Any:
     return array
 
 
-def _array(value: Any) -> Any:
-    """Return anything that is an array for NumPy as a traced array, or as one of run-time size."""
-    if isinstance(value, SizedArray):
-        return value
-    return hooks.sized_function(np.array, (value,), {}) if is_sized(value) else as_traced(value)
-
-
 def _flat(value: Any) -> Any:
     """Return the elements of anything that is an array for NumPy as a vector."""
-    array = _array(value)
+    array = array_of(value)
     return array if array.ndim == 1 else _np.ravel(array)
 
 
@@ -77,10 +69,6 @@ def _castable(values: Any, dtype: Any) -> Any:
     if is_array and not np.can_cast(values.dtype, dtype, "safe"):
         raise TypeError(f"Cannot cast array data from {values.dtype!r} to {dtype!r} according to the rule 'safe'")
     return _flat(values).astype(dtype)
-
-
-def _padded(array: Any) -> Any:
-    return array.padded if isinstance(array, SizedArray) else array
 
 
 def _like(array: Any, data: Any) -> Any:
@@ -125,11 +113,11 @@ def _cycled(values: Any, positions: Callable[[], Any]) -> Any:
 
     Of no values the result has any; it has rank 0 if it does not depend on the positions.
     """
-    data, size = _padded(values), values.shape[0]
+    data, size = padded_of(values), values.shape[0]
     if data.shape[0] < 2:
         return data[0] if data.shape[0] else np.zeros((), data.dtype)
     numbers = _np.remainder(positions(), _np.maximum(size, 1))
-    return _like(numbers, _np.take(data, _padded(numbers), mode="clip"))
+    return _like(numbers, _np.take(data, padded_of(numbers), mode="clip"))
 
 
 def _has_elements(vector: Any) -> Any:
@@ -161,7 +149,7 @@ def _write_flat(array: Any, positions: Any, values: Any) -> None:
     if array.ndim == 1:
         array[positions] = values
         return
-    rest = normalised(positions, array.size, 0, _padded(array).size)
+    rest = normalised(positions, array.size, 0, padded_of(array).size)
     coordinates: list[Any] = []
     for n in reversed(array.shape):
         size = _np.maximum(n, 1)
@@ -183,7 +171,7 @@ def put(func: Callable[..., Any], arguments: dict[str, Any]) -> None:
     size = array.size
     _fail_if_nowhere(indices, size)
     has_values = _has_elements(values)
-    if has_values is False or not _padded(indices).size or not _padded(array).size:
+    if has_values is False or not padded_of(indices).size or not padded_of(array).size:
         return
     if has_values is not True:  # without values nothing is written, to no index
         indices = indices[: _np.where(has_values, indices.shape[0], 0)]
@@ -208,7 +196,7 @@ def _fail_if_nowhere(indices: Any, size: Any) -> None:
 def put_along_axis(func: Callable[..., Any], arguments: dict[str, Any]) -> None:
     """Write to the elements that `take_along_axis` reads."""
     array, axis = _target(arguments["arr"], "put_along_axis"), arguments.get("axis", -1)
-    indices, values = _array(arguments["indices"]), arguments["values"]
+    indices, values = array_of(arguments["indices"]), arguments["values"]
     if indices.dtype.kind not in "iu":
         raise IndexError("`indices` must be an integer array")
     if axis is None:
@@ -234,10 +222,10 @@ def _replace(array: Any, mask: Any, values: Any) -> None:
 def putmask(func: Callable[..., Any], arguments: dict[str, Any]) -> None:
     """Write where a mask is true, to each element the value at its index."""
     array, given = _target(arguments["a"], "putmask"), arguments["values"]
-    mask = _shaped(_array(arguments["mask"]).astype(bool), array, "putmask: mask and data must be the same size")
+    mask = _shaped(array_of(arguments["mask"]).astype(bool), array, "putmask: mask and data must be the same size")
     values = _castable(given, array.dtype)
     if _is_same_shape(shape_of(given), shape_of(array)):
-        _replace(array, mask, _array(given).astype(array.dtype))
+        _replace(array, mask, array_of(given).astype(array.dtype))
         return
     chosen = _cycled(values, lambda: _shaped(_range(array.size), array, ""))
     _replace(array, _np.logical_and(mask, _has_elements(values)), chosen)
@@ -247,7 +235,7 @@ def putmask(func: Callable[..., Any], arguments: dict[str, Any]) -> None:
 def place(func: Callable[..., Any], arguments: dict[str, Any]) -> None:
     """Write where a mask is true, one value after the other."""
     array = _target(arguments["arr"], "place")
-    mask = _shaped(_array(arguments["mask"]).astype(bool), array, "place: mask and data must be the same size")
+    mask = _shaped(array_of(arguments["mask"]).astype(bool), array, "place: mask and data must be the same size")
     values = _castable(arguments["vals"], array.dtype)
     has_values = _has_elements(values)
     if has_values is not True:
@@ -260,14 +248,14 @@ def place(func: Callable[..., Any], arguments: dict[str, Any]) -> None:
 @sized(np.copyto)
 def copyto(func: Callable[..., Any], arguments: dict[str, Any]) -> None:
     """Copy the elements of one array to another, or those where a mask is true."""
-    array, source = _target(arguments["dst"], "copyto"), _array(arguments["src"])
-    require_castable(_padded(source), array.dtype, arguments.get("casting", "same_kind"))
+    array, source = _target(arguments["dst"], "copyto"), array_of(arguments["src"])
+    require_castable(padded_of(source), array.dtype, arguments.get("casting", "same_kind"))
     source = source.astype(array.dtype)
     where = arguments.get("where", True)
     if where is True:
         array[...] = source
         return
-    mask = _array(where)
+    mask = array_of(where)
     if mask.dtype.kind != "b":
         raise TypeError(f"Cannot cast array data from {mask.dtype!r} to dtype('bool') according to the rule 'safe'")
     if mask.ndim > array.ndim:

@@ -12,11 +12,10 @@ from cyxla.numpy.control.loops import fori_loop
 from cyxla.numpy.indexing.bounds import fail_where
 from cyxla.numpy.indexing.equal_values import same_size
 from cyxla.numpy.sized.access import update_at
-from cyxla.numpy.sized.frames import leave_if, rank_of, resized, shape_of, wrapped
+from cyxla.numpy.sized.frames import array_of, counts_of, leave_if, padded_of, rank_of, resized, shape_of, wrapped
 from cyxla.numpy.sized.reductions import axes_of, fail_if_empty, keep
-from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, is_sized, raise_unsupported, valid
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, raise_unsupported, valid
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
-from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN, REDUCTIONS
 
@@ -25,21 +24,6 @@ _np: Any = np  # its functions dispatch to this package
 _LOGICAL = (np.logical_or, np.logical_and, np.logical_xor)
 _ASSOCIATIVE = (*REDUCTIONS, np.logaddexp, np.logaddexp2, np.hypot, np.gcd, np.lcm, np.fmax, np.fmin)
 _MEND = "use the function on whole arrays, or a loop"
-
-
-def _array(value: Any) -> Any:
-    """Return anything that is an array for NumPy as a traced array, or as one of run-time size."""
-    if isinstance(value, SizedArray):
-        return value
-    return hooks.sized_function(np.array, (value,), {}) if is_sized(value) else as_traced(value)
-
-
-def _padded(array: Any) -> Any:
-    return array.padded if isinstance(array, SizedArray) else array
-
-
-def _counts(array: Any) -> dict[int, Any]:
-    return array.counts if isinstance(array, SizedArray) else {}
 
 
 def _dtype(ufunc: np.ufunc, array: Any, dtype: Any, out: Any) -> Any:
@@ -92,9 +76,9 @@ def _reduce(
 
 
 def _accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
-    array, out = _array(array), _single(out)
-    prefixes = ufunc.accumulate(_padded(array), axis, _dtype(ufunc, array, dtype, out))
-    return _to_out(ufunc, wrapped(prefixes, _counts(array)), out)
+    array, out = array_of(array), _single(out)
+    prefixes = ufunc.accumulate(padded_of(array), axis, _dtype(ufunc, array, dtype, out))
+    return _to_out(ufunc, wrapped(prefixes, counts_of(array)), out)
 
 
 # -- reduceat
@@ -104,16 +88,16 @@ def _reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: Any = 0, dtype: A
     """Reduce segments between successive indices; a segment whose end is not after its start is a single element."""
     if ufunc not in _ASSOCIATIVE:
         raise_unsupported(f"be passed to np.{ufunc.__name__}.reduceat", _MEND)
-    array, out = _array(array), _single(out)
-    first = resized(_padded(array), axis, 1) if array.ndim else array
+    array, out = array_of(array), _single(out)
+    first = resized(padded_of(array), axis, 1) if array.ndim else array
     found = ufunc.reduceat(first, [0], axis, _dtype(ufunc, array, dtype, out)).dtype  # and NumPy's errors
     axis = int(np.lib.array_utils.normalize_axis_index(axis, array.ndim))
     starts = _starts(ufunc, indices)
-    size, positions = array.shape[axis], _padded(starts)
+    size, positions = array.shape[axis], padded_of(starts)
     _fail_outside(ufunc, starts, size)
-    data = filled(array, 1, (axis,)) if axis in _counts(array) else _padded(array)
+    data = filled(array, 1, (axis,)) if axis in counts_of(array) else padded_of(array)
     rows = _reduce_segments(ufunc, _np.moveaxis(data.astype(found), axis, 0), positions, _lengths(starts, size))
-    counts = {d: n for d, n in _counts(array).items() if d != axis}
+    counts = {d: n for d, n in counts_of(array).items() if d != axis}
     if isinstance(starts, SizedArray):
         counts[axis] = starts.counts[0]
     return _to_out(ufunc, wrapped(_np.moveaxis(rows, 0, axis), counts), out)
@@ -121,7 +105,7 @@ def _reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: Any = 0, dtype: A
 
 def _starts(ufunc: np.ufunc, indices: Any) -> Any:
     """Return the indices of a call as a vector of 64-bit integers."""
-    starts = _array(indices)
+    starts = array_of(indices)
     if starts.ndim != 1:
         raise ValueError(f"the indices of {ufunc.__name__}.reduceat have {starts.ndim} dimensions, not 1")
     if isinstance(indices, (SizedArray, TracedArray, np.ndarray)) and not np.can_cast(starts.dtype, np.int64, "safe"):
@@ -131,7 +115,7 @@ def _starts(ufunc: np.ufunc, indices: Any) -> Any:
 
 def _fail_outside(ufunc: np.ufunc, starts: Any, size: Any) -> None:
     """Make runs fail in which an index is out of bounds."""
-    positions, trace, where = _padded(starts), require_current(), user_line()
+    positions, trace, where = padded_of(starts), require_current(), user_line()
     if not positions.size or trace.program.bounds != "raise":
         return
     outside: Any = _np.logical_or(_np.less(positions, 0), _np.greater_equal(positions, size))
@@ -146,7 +130,7 @@ def _fail_outside(ufunc: np.ufunc, starts: Any, size: Any) -> None:
 
 def _lengths(starts: Any, size: Any) -> Any:
     """Return the number of elements of each segment, of which the last one ends with the array."""
-    positions, count = _padded(starts), starts.shape[0]
+    positions, count = padded_of(starts), starts.shape[0]
     numbers = np.arange(positions.shape[0])
     following = _np.take(positions, numbers + 1, mode="clip") if numbers.size else positions
     ends = _np.where(_np.equal(numbers, count - 1), size, following)
@@ -203,7 +187,7 @@ def _at(ufunc: np.ufunc, array: Any, indices: Any, values: Any = None) -> None:
 def _is_one_mask(key: Any) -> bool:
     """Return True if the only array of an index is a mask."""
     arrays = [i for i in (key if isinstance(key, tuple) else (key,)) if not isinstance(i, slice) and rank_of(i)]
-    return len(arrays) == 1 and _array(arrays[0]).dtype.kind == "b"
+    return len(arrays) == 1 and array_of(arrays[0]).dtype.kind == "b"
 
 
 METHODS: dict[str, Callable[..., Any]] = {

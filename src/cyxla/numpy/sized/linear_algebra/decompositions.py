@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from cyxla.numpy.sized.frames import leave_if, shape_of
+from cyxla.numpy.sized.frames import leave_if, padded_of, shape_of
 from cyxla.numpy.sized.linear_algebra.padding import (
     as_matrices,
     as_square,
@@ -15,7 +15,6 @@ from cyxla.numpy.sized.linear_algebra.padding import (
     in_double,
     least_size,
     of_stack,
-    padded_of,
     real_of,
     refuse_gradients,
     result_dtype,

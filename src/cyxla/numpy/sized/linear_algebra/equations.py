@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from cyxla.numpy.sized.frames import leave_if, shape_of, wrapped
+from cyxla.numpy.sized.frames import array_of, leave_if, padded_of, shape_of, wrapped
 from cyxla.numpy.sized.linear_algebra.padding import (
     LinAlgError,
     as_matrices,
@@ -19,10 +19,8 @@ from cyxla.numpy.sized.linear_algebra.padding import (
     in_double,
     least_size,
     of_stack,
-    padded_of,
     real_of,
     result_dtype,
-    traced_or_sized,
     unify,
     with_bound,
     with_identity,
@@ -40,7 +38,7 @@ _SPACING: Final = float(np.finfo(np.float64).eps)
 @sized(np.linalg.solve)
 def solve(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Solve linear systems: the padding of the matrix is an identity, that of the other side zeros."""
-    a, b = follow_bounds(as_square(arguments["a"])), traced_or_sized(arguments["b"])
+    a, b = follow_bounds(as_square(arguments["a"])), array_of(arguments["b"])
     if b.ndim == 0:
         return func(padded_of(a), b)
     is_vector = b.ndim == 1
@@ -119,7 +117,7 @@ def matrix_power(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 @sized(np.linalg.lstsq)
 def lstsq(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Solve by least squares; residuals are missing, as NumPy's, where columns depend on each other."""
-    a, b = traced_or_sized(arguments["a"]), traced_or_sized(arguments["b"])
+    a, b = array_of(arguments["a"]), array_of(arguments["b"])
     for rank in (a.ndim, max(b.ndim, 2) if b.ndim else 0):
         if rank != 2:
             raise LinAlgError(f"{rank}-dimensional array given. Array must be two-dimensional")

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.sized.frames import fail_unless, shape_of
+from cyxla.numpy.sized.frames import fail_unless, padded_of, shape_of
 from cyxla.numpy.sized.linear_algebra.equations import flag_of
-from cyxla.numpy.sized.linear_algebra.padding import padded_of, unify
+from cyxla.numpy.sized.linear_algebra.padding import unify
 from cyxla.numpy.sized.reductions import fail_if_empty
 from cyxla.numpy.sized.table import sized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, is_sized, raise_unsupported

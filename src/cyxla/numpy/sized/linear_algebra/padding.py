@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from cyxla.numpy.sized.frames import require_equal, resized, shape_of, wrapped
+from cyxla.numpy.sized.frames import array_of, counts_of, padded_of, require_equal, resized, shape_of, wrapped
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, raise_unsupported, valid
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.results.promotion import Dtype
@@ -20,27 +20,12 @@ _ITERATED: Final = 8
 _NOT_SQUARE: Final = "Last 2 dimensions of the array must be square"
 
 
-def traced_or_sized(value: Any) -> Any:
-    """Return an argument as a traced array, or as one of run-time size."""
-    return value if isinstance(value, SizedArray) else as_traced(value)
-
-
 def as_matrices(value: Any) -> Any:
     """Return an argument as a stack of matrices."""
-    array = traced_or_sized(value)
+    array = array_of(value)
     if array.ndim < 2:
         raise LinAlgError(f"{array.ndim}-dimensional array given. Array must be at least two-dimensional")
     return array
-
-
-def padded_of(array: Any) -> Any:
-    """Return the padded elements of an array of any kind."""
-    return array.padded if isinstance(array, SizedArray) else array
-
-
-def counts_of(array: Any) -> dict[int, Any]:
-    """Return the run-time sizes of an array of any kind, by dimension."""
-    return array.counts if isinstance(array, SizedArray) else {}
 
 
 def batch_counts(array: Any) -> dict[int, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from cyxla.numpy.control import switch
 from cyxla.numpy.functions.linalg.equations import inverse_or_nan
-from cyxla.numpy.sized.frames import leave_if, resized, shape_of
+from cyxla.numpy.sized.frames import array_of, leave_if, padded_of, resized, shape_of
 from cyxla.numpy.sized.linear_algebra.equations import flag_of
 from cyxla.numpy.sized.linear_algebra.padding import (
     LinAlgError,
@@ -22,11 +22,9 @@ from cyxla.numpy.sized.linear_algebra.padding import (
     in_double,
     least_size,
     of_stack,
-    padded_of,
     real_of,
     refuse_gradients,
     result_dtype,
-    traced_or_sized,
     with_identity,
     with_zeros,
 )
@@ -172,7 +170,7 @@ def svdvals(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 @sized(np.linalg.matrix_rank)
 def matrix_rank(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Count the singular values that are not nearly zero."""
-    a, tol, rtol = traced_or_sized(arguments["A"]), arguments.get("tol"), arguments.get("rtol")
+    a, tol, rtol = array_of(arguments["A"]), arguments.get("tol"), arguments.get("rtol")
     if tol is not None and rtol is not None:
         raise ValueError("`tol` and `rtol` can't be both set.")
     if a.ndim < 2:

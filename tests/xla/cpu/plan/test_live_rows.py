@@ -834,6 +834,21 @@ ENTRY e {
     assert set(parts[given]) == set(update_part(update, {(): {}})) == {1}
 
 
+def test_bits_of_elements_matter_where_these_do():
+    lines = """
+  e = f32[{dims}] exponential(x)
+  b = s32[{dims}] bitcast-convert(e)
+  o = s32[{dims}] or(b, b)
+  f = f32[{dims}] bitcast-convert(o)
+  k = f32[{dims}] select(live, f, zeros)
+  ROOT r = f32[] reduce(k, zero), dimensions={{0}}, to_apply=add
+}}"""
+    module = cyxla.hlo.parse_module((HEAD + lines).format(dims=BOUND, type="s64", axis=0))
+    parts = live_rows(module.entry).parts
+    exponential = next(ins for ins in parts if ins.opcode == "exponential")
+    assert set(parts[exponential][()]) == {0}
+
+
 MASKED_ROWS = """
 HloModule m
 add {{ a = {t}[] parameter(0) b = {t}[] parameter(1) ROOT c = {t}[] add(a, b) }}

@@ -134,6 +134,7 @@ _RULES: dict[str, Callable[[Instruction, Live], list[Live]]] = {
     "select": _select, "broadcast": _broadcast, "transpose": _transpose, "reverse": _reverse, "slice": _slice,
     "dynamic-slice": _dynamic_slice, "dynamic-update-slice": _dynamic_update_slice, "pad": _pad,
     "concatenate": _concatenate, "reduce-window": _reduce_window, "dot": _dot, "gather": _gather,
+    "bitcast-convert": _elementwise,
 }  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import compress
@@ -143,17 +143,19 @@ class OpenSizes(NamedTuple):
         """Raise `LargeArrayError` if the time of a program follows the bounds of an array that is too large."""
         if self.most_moved_bytes is None:
             return
-        shapes = self._large([*lowered.shapes_in_loops, *lowered.program.flattened], 1)
-        if not shapes and self._large([ins.shape for ins in lowered.module.entry.instructions], 2):
-            shapes = self._large(compiler.whole_arrays(lowered.module, lowered.live_results), 2)
+        shapes = [s for s in (*lowered.shapes_in_loops, *lowered.program.flattened) if self._is_large(s, 1)]
+        if not shapes:
+            is_counted = partial(self._is_large, least=2)
+            shapes = compiler.whole_arrays(lowered.module, lowered.live_results, is_counted)
         if shapes:
             raise LargeArrayError(max(shapes, key=lambda shape: shape.nbytes), self.bounds)
 
-    def _large(self, shapes: Iterable[Shape], least: int) -> list[Shape]:
-        """Return those of shapes with too many bytes of which at least so many dimensions are bounds."""
+    def _is_large(self, shape: Shape, least: int) -> bool:
+        """Return True for an array of too many bytes of which at least so many dimensions are bounds."""
         assert self.most_moved_bytes is not None
-        large = [shape for shape in shapes if shape.is_array and shape.nbytes > self.most_moved_bytes]
-        return [shape for shape in large if sum(n in self.bounds for n in shape.dims) >= least]
+        if not shape.is_array or sum([n in self.bounds for n in shape.dims]) < least:
+            return False
+        return shape.nbytes > self.most_moved_bytes
 
 
 class LargeArrayError(Exception):

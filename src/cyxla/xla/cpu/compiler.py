@@ -57,11 +57,13 @@ class CpuCompiler(Compiler):
         if config.get("TIER") != "kernels":
             compiler_search.find_in_background()
 
-    def whole_arrays(self, module: HloModule, live_results: Sequence[tuple[int, int, int]]) -> list[Shape]:
+    def whole_arrays(
+        self, module: HloModule, live_results: Sequence[tuple[int, int, int]], is_counted: Callable[[Shape], bool]
+    ) -> list[Shape]:
         """Return the shapes of arrays that programs compute up to their bounds, whatever their sizes at run time."""
         from cyxla.xla.cpu.plan.whole_arrays import whole_arrays
 
-        return whole_arrays(module.entry, live_results)
+        return whole_arrays(module.entry, live_results, is_counted)
 
     def compile(self, module: HloModule, options: CompileOptions) -> Executable:
         """Compile a verified module; on a cache hit, no pass runs and no C is generated.

@@ -53,7 +53,9 @@ class Compiler(ABC):
     def prepare(self) -> None:  # noqa: B027  most platforms need no preparation
         """Begin in the background what the first compilation would wait for, while its program is written."""
 
-    def whole_arrays(self, module: HloModule, live_results: Sequence[tuple[int, int, int]]) -> list[Shape]:
+    def whole_arrays(
+        self, module: HloModule, live_results: Sequence[tuple[int, int, int]], is_counted: Callable[[Shape], bool]
+    ) -> list[Shape]:
         """Return the shapes of arrays that programs compute up to their bounds, whatever their sizes at run time.
 
         Parameters
@@ -62,6 +64,8 @@ class Compiler(ABC):
             Module before any pass.
         live_results : sequence of tuple of int
             Option `live_results` of the compilation.
+        is_counted : callable
+            Function that returns True for the shape of an array that would be returned.
         """
         return []
 

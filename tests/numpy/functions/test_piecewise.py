@@ -18,6 +18,17 @@ CALLS = {
 }
 
 
+@pytest.mark.parametrize("value", [lambda x: lambda v: x * 2, lambda x: lambda v: np.ones(10)], ids=["traced", "known"])
+def test_values_of_another_size_than_the_selected_elements_are_refused(value):
+    def function(x):
+        return np.piecewise(x, [x > 0], [value(x)])
+
+    x = np.linspace(-4, 5, 10)
+    for call in (function, cyxla.jit(function, fallback="error"), cyxla.jit(function, fallback="numpy")):
+        with pytest.raises(ValueError, match=r"elements|values|shape"):
+            call(x)
+
+
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8"])
 @pytest.mark.parametrize("name", CALLS)
 def test_calls(name, dtype, backend):

@@ -336,6 +336,7 @@ def _of_each_element(function: Callable[..., Any], array: Array, args: Any, kw: 
     """Return a function of an array if each element follows from the one at its place alone, else None."""
     failures = require_current().failures
     before = len(failures)
+    array = TracedArray(xla.copy(value_of(array)))  # tells it from the array itself, which the function may use, too
     try:
         value = function(array, *args, **kw)
     except Exception:  # which the function may not raise for the selected elements
@@ -347,9 +348,12 @@ def _of_each_element(function: Callable[..., Any], array: Array, args: Any, kw: 
 
 
 def _is_elementwise(value: Any, array: Array) -> bool:
-    """Return True if each element of a value depends on one element of an array alone, at the same place."""
+    """Return True if each element of a value depends on one element of an array alone, at the same place, or on none.
+
+    A value that depends on none must be a single element: others have to fit the number of selected elements.
+    """
     if not is_traced(value):
-        return True
+        return np.size(value) == 1
     if not isinstance(value, TracedArray):
         return False
     source, dims = value_of(array).instruction, value_of(array).shape.dims
@@ -373,7 +377,7 @@ def _is_elementwise(value: Any, array: Array) -> bool:
             and all(depends[o] or _is_uniform(o) for o in ins.operands)
         ):
             return False
-    return value.shape == array.shape or not depends[last]
+    return value.size == 1 or (depends[last] and value.shape == array.shape)
 
 
 def _is_uniform(ins: Instruction) -> bool:

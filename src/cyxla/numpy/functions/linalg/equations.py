@@ -254,6 +254,11 @@ def matrix_power(a: Any, n: Any) -> Any:
         return as_traced(np.broadcast_to(one, x.shape))
     if exponent < 0:
         base, exponent = inv(x), -exponent
+    return power_by_squaring(base, exponent)
+
+
+def power_by_squaring(base: Any, exponent: int) -> Any:
+    """Raise matrices of any kind to a positive power by the products that NumPy computes."""
     if exponent == 3:
         return np.matmul(np.matmul(base, base), base)
     power: Any = None

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from cyxla.numpy.functions.linalg.equations import power_by_squaring
 from cyxla.numpy.sized.frames import array_of, leave_if, padded_of, shape_of, wrapped
 from cyxla.numpy.sized.linear_algebra.padding import (
     LinAlgError,
@@ -102,16 +103,7 @@ def matrix_power(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         return a.like(_np.broadcast_to(np.eye(a.padded.shape[-1], dtype=a.dtype), a.padded.shape).copy())
     if n < 0:
         a, n = _np.linalg.inv(a), -n
-    if n == 3:
-        return _np.matmul(_np.matmul(a, a), a)
-    power: Any = None
-    while True:
-        if n & 1:
-            power = a if power is None else _np.matmul(power, a)
-        n >>= 1
-        if not n:
-            return power
-        a = _np.matmul(a, a)
+    return power_by_squaring(a, n)
 
 
 @sized(np.linalg.lstsq)

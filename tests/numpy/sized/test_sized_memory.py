@@ -139,3 +139,15 @@ def test_padded_arrays_beyond_the_memory_are_an_error_without_fallback(platform)
 def test_padded_arrays_that_are_never_stored_need_no_memory():
     x = np.array([1, 2, 5, 5])
     assert cyxla.jit(cube_sum, platform="cpu", fallback="error")(x) == cube_sum(np.array([1, 2, 5, 5]))
+
+
+@pytest.mark.parametrize("count, in_place", [(500, True), (250, True), (249, False), (1, False)])
+def test_small_results_of_many_of_the_elements_stay_in_place(count, in_place):
+    """A copy took as long as the compaction."""
+    x = np.arange(1000.0)
+    compiled = cyxla.jit(selected, platform="cpu")
+    compiled(x, count)
+    before = native.pool_stats()["in_use_bytes"]
+    got = compiled(x, count)
+    np.testing.assert_array_equal(got, x[:count])
+    assert native.pool_stats()["in_use_bytes"] - before == _rt.block_capacity(8000 if in_place else 8 * count)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import cyxla
+from cyxla import progress
 
 
 def watched(monkeypatch, seconds="0.05"):
@@ -85,3 +86,47 @@ def test_settings_that_are_no_seconds(text, monkeypatch):
     monkeypatch.setenv("CYXLA_PROGRESS", text)
     with pytest.raises(cyxla.errors.InvalidArgumentError, match="CYXLA_PROGRESS"):
         cyxla.jit(np.negative, platform="interpreter")(np.ones(5))
+
+
+def test_one_thread_watches_all_compilations(monkeypatch):
+    """Each compilation started a thread, which took longer than the compilation of a small program."""
+    watched(monkeypatch, "60")
+    started = []
+    monkeypatch.setattr(progress, "start_new_thread", lambda *job: started.append(job))
+    monkeypatch.setattr(progress, "_watcher", progress._Watcher())
+    for k in range(5):
+        with progress.compiling(str(k)), progress.compiling("inner"):
+            pass
+    assert len(started) == 1
+
+
+def test_the_thread_ends_and_another_one_starts(monkeypatch):
+    stderr = watched(monkeypatch)
+    watcher = progress._Watcher()
+    monkeypatch.setattr(progress, "_watcher", watcher)
+    for k in range(2):
+        with progress.compiling(f"p{k}"):
+            until(lambda k=k: f"compiling p{k} " in stderr.getvalue())
+        until(lambda: watcher._wakes_at is None)
+
+
+def test_several_threads_compile(monkeypatch):
+    stderr = watched(monkeypatch)
+
+    def compile_one(name):
+        with progress.compiling(name):
+            until(lambda: f"compiling {name} " in stderr.getvalue())
+
+    threads = [threading.Thread(target=compile_one, args=(f"p{k}",)) for k in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def until(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

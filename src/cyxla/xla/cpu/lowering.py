@@ -95,12 +95,12 @@ def run_passes(module: HloModule, options: CompileOptions, dump: Dump) -> HloMod
     _check_interface(module)
     _check_nesting(module)
     check_devices(module)
-    copy = clone(module)
+    copy, checked = clone(module), config.get("VERIFY")
     with observed(dump.passes, copy):
         for name, run in PASSES:
             if name not in options.disabled_passes:
                 with dump.timed(name):
-                    _run_pass(name, run, copy, options)
+                    _run_pass(name, run, copy, options, checked)
     return copy
 
 
@@ -115,8 +115,7 @@ def _pad_dynamic(module: HloModule, options: CompileOptions) -> bool:
         raise
 
 
-def _run_pass(name: str, run: Pass, module: HloModule, options: CompileOptions) -> None:
-    checked = config.get("VERIFY")
+def _run_pass(name: str, run: Pass, module: HloModule, options: CompileOptions, checked: bool) -> None:
     if run is simplification.run:  # the passes inside it are checked and observed one by one
         simplification.run(module, Settings(options.disabled_passes, checked))
         return

@@ -12,7 +12,9 @@ from cyxla.numpy.array_methods import bitcast, number_methods, python_numbers
 from cyxla.numpy.array_methods.flat_array import flat, set_flat
 from cyxla.numpy.tracing.arrays.deferred_array import DeferredArray, defer_ufunc, has_element_type
 from cyxla.numpy.tracing.arrays.known_array import KnownArray
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, cast, value_of
+from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.registry import implementation_of
 from cyxla.numpy.tracing.results.result_layout import set_order
 from cyxla.numpy.tracing.results.zero_dim import Rank0
@@ -177,6 +179,8 @@ def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     def operator(self: TracedArray, other: Any) -> Any:
         if self.weak or _is_scalar(self):
             return _apply_operator(ufunc, self, other)
+        if isinstance(other, SizedArray):
+            return ufunc(self, other, out=self)
         return (
             implementation_of(ufunc)(self, other, out=self) if ufunc.signature else call(ufunc, (self, other), out=self)
         )
@@ -189,7 +193,11 @@ def _unary(ufunc: np.ufunc) -> Callable[[Any], Any]:
 
 
 def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    is_numpys = getattr(np, name, None) is function  # which dispatches some calls on the first argument alone
+
     def method(self: TracedArray, *args: Any, **kwargs: Any) -> Any:
+        if is_numpys and any(isinstance(a, SizedArray) for a in (*args, *kwargs.values())):
+            return hooks.sized_function(function, (self, *args), kwargs)
         return function(self, *args, **kwargs)
 
     method.__name__, method.__doc__ = name, f"Call ``numpy.{name}``."

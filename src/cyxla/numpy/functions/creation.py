@@ -22,7 +22,7 @@ from cyxla.numpy.tracing.results.promotion import common_kind, inexact
 from cyxla.numpy.tracing.results.result_layout import order_letter, set_order
 from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.numpy.tracing.user_program.texts import Field, TracedText
-from cyxla.numpy.ufuncs.apply import broadcast_to
+from cyxla.numpy.ufuncs.apply import broadcast_to, require_in_range
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
 
@@ -101,6 +101,7 @@ def full(
     """Return an array of a shape, filled with a value."""
     value = as_strong(fill_value)
     result = KnownArray(np.zeros(sizes_of(shape), value.dtype if dtype is None else dtype, order))
+    require_in_range(fill_value, result.dtype)
     copyto(result, value, casting="unsafe")
     return result
 
@@ -138,6 +139,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         )  # fmt: skip
     source = as_traced(src)
     require_castable(source, dst.dtype, casting)
+    require_in_range(src, dst.dtype)
     value = broadcast_value(source, dst, dst.shape)
     if where is not True:
         mask = broadcast_to(value_of(as_traced(where, bool)), dst.shape)
@@ -230,6 +232,8 @@ def _check_nonzero(end: Array) -> None:
 
 
 def _as_array(a: Any, dtype: Any) -> Array:
+    if dtype is not None:
+        require_in_range(a, np.dtype(dtype))
     array = as_strong(a)
     result: Array = array if dtype is None else array.astype(dtype, copy=False)
     return result

@@ -59,7 +59,7 @@ def scatter_counts(indices: XlaOp, size: int, weights: XlaOp | None = None) -> X
     )  # fmt: skip
 
 
-@implements(np.bincount, note="of a traced array no element may be beyond minlength=, or 65,535 without it")
+@implements(np.bincount, note="NumPy runs for elements of a traced array beyond minlength=, or 65,535 without it")
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     """Count the occurrences of each non-negative integer."""
     if is_traced(minlength):
@@ -107,7 +107,7 @@ def _check_range(indices: XlaOp, size: int, minlength: int) -> TracedArray:
     limit = f"minlength={size}, the length" if minlength else f"{size}, the greatest length without minlength="
     message = f"bincount: an element is not below {limit} of the result"
     beyond = xla.ge(wide, values.full_like(wide, size))
-    _fail_if_any(beyond, UnimplementedError(message, hint="give a greater minlength="))
+    require_current().leave_if(beyond, lambda _: UnimplementedError(message, hint="give a greater minlength="))
     return TracedArray(convert(wide, _S64))
 
 

@@ -13,9 +13,9 @@ from cyxla.numpy.functions.movement import flip
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, value_of
 from cyxla.numpy.tracing.registry import implements
+from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.ufunc_methods.reduce import known_values
 from cyxla.numpy.ufuncs.apply import broadcast_to as broadcast_op
-from cyxla.numpy.ufuncs.apply import convert_checked
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
@@ -84,7 +84,7 @@ def _pad_uniform(array: Array, widths: list[Widths], value: Any) -> Array:
 def _convert_value(value: Any, array: Array) -> XlaOp:
     """Convert a value as NumPy does in assignments."""
     if isinstance(value, TracedArray):
-        return convert_checked(value, array.dtype)
+        return convert(value_of(value), array.dtype)
     cell = np.zeros(1, array.dtype)
     cell[0] = np.asarray(value)[()]
     return value_of(as_traced(cell[0], array.dtype))

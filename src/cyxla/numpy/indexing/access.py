@@ -16,7 +16,7 @@ from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.user_program.classes import class_of, is_number
-from cyxla.numpy.ufuncs.apply import broadcast_to, convert_checked
+from cyxla.numpy.ufuncs.apply import broadcast_to, convert_checked, require_in_range
 from cyxla.records import dataclass
 from cyxla.xla.hlo.builder import XlaComputation, XlaOp, scalar_computation
 from cyxla.xla.hlo.builder import functions as xla
@@ -141,6 +141,7 @@ def convert_for_assignment(value: Any, array: TracedArray) -> XlaOp:
         value = scalar[()]
     elif isinstance(value, (list, tuple)) and not is_traced(value):
         value = np.array(value, array.dtype)  # raises NumPy's errors
+    require_in_range(value, array.dtype)
     return convert_checked(as_traced(value), array.dtype)
 
 

@@ -262,6 +262,8 @@ class Hooks:
         """Return ``one is other``; see `identity.is_same`."""
         return identity.is_same(one, other)
 
+    are_equal = staticmethod(identity.are_equal)
+
     @staticmethod
     def matched(value: Any) -> Any:
         """Return the subject of a match statement, all of whose numbers have to be known.

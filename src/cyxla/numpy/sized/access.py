@@ -22,7 +22,7 @@ from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, is_within, valid
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.trace import require_current, user_line
-from cyxla.numpy.ufuncs.apply import broadcast_to
+from cyxla.numpy.ufuncs.apply import broadcast_to, require_in_range
 from cyxla.records import dataclass
 from cyxla.xla.hlo.builder import functions as xla
 
@@ -334,6 +334,7 @@ def assign(array: Any, key: Any, value: Any) -> None:
     """Assign ``array[key] = value``."""
     if _is_part(array, key, value):
         return
+    require_in_range(value, array.dtype)
     at = resolve(array, key)
     counts = at.counts()
     if at.frame.counts and at.sizes:

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.errors import ShapeError, TraceError
+from cyxla.errors import ShapeError
 from cyxla.numpy.indexing.ranges import range_of
 from cyxla.numpy.sized.table import call, sized
-from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, raise_unsupported
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, TooLargeError, as_size, raise_unsupported
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import require_current, user_line
-from cyxla.numpy.ufuncs.apply import broadcast_to
+from cyxla.numpy.ufuncs.apply import broadcast_to, require_in_range
 
 _np: Any = np  # its functions dispatch to this package
 
@@ -58,9 +58,11 @@ def filled_shape(shape: Any, value: Any, dtype: Any) -> Any:
     counts = {d: bounded_size(n) for d, n in enumerate(sizes) if is_traced(n)}
     padded = tuple([bound_of(counts[d]) if d in counts else index(n) for d, n in enumerate(sizes)])
     if prod(padded) > GREATEST_BOUND:
-        raise TraceError(
+        raise TooLargeError(
             f"an array of run-time size with bounds {padded} is too large", where=user_line(), hint=_BOUND_HINT
         )
+    if dtype is not None:
+        require_in_range(value, np.dtype(dtype))
     array = as_traced(value) if dtype is None else as_traced(value, dtype)
     if isinstance(value, SizedArray) or array.ndim:
         raise_unsupported("be filled by an array", "use np.zeros and an assignment")

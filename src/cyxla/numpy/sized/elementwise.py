@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.sized.frames import Frame, align, leave_if, require_equal, resized, shape_of
+from cyxla.numpy.sized.frames import Frame, align, leave_if, padded_of, require_equal, resized, shape_of, wrapped
 from cyxla.numpy.sized.searching import SEARCHES
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, is_sized, raise_unsupported, valid
@@ -87,7 +87,7 @@ def apply(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> 
         options["where"] = aligned[len(inputs)]
     if not any(isinstance(o, SizedArray) for o in outputs):
         if outputs and frame.counts:
-            raise_unsupported("be written to an array of known size by out=", "use the result")
+            return _write_one_element(ufunc, inputs, outputs, options, where, frame)
         if outputs:
             options["out"] = outputs
         return frame.wrap(ufunc(*aligned[: len(inputs)], **options))
@@ -101,6 +101,30 @@ def apply(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> 
         for r, o in zip(results, (*outputs, *[None] * len(results)), strict=False)
     ]
     return written[0] if len(written) == 1 else tuple(written)
+
+
+def _write_one_element(
+    ufunc: np.ufunc, inputs: Sequence[Any], outputs: Any, options: dict[str, Any], where: Sequence[Any], frame: Frame
+) -> Any:
+    """Write to arrays of known size, which is 1 where that of operands is known at run time."""
+    if any(o is None for o in outputs):
+        raise_unsupported("be computed with out= for some of its results", "use the results")
+    if where:
+        options["where"] = _of_one_element(where[0], frame.counts)
+    return ufunc(*[_of_one_element(v, frame.counts) for v in inputs], out=outputs, **options)
+
+
+def _of_one_element(value: Any, places: Collection[int]) -> Any:
+    """Return an operand of size 1 in dimensions, counted from the last one, in which the output has that size."""
+    if not isinstance(value, SizedArray):
+        return value
+    data, counts = value.padded, value.counts
+    for d, n in value.counts.items():
+        if value.ndim - d in places:
+            require_equal(1, n, _OUT_MESSAGE, ValueError)
+            data = resized(data, d, 1)
+            del counts[d]
+    return wrapped(data, counts)
 
 
 def _with_zeros(value: Any) -> Any:
@@ -223,3 +247,18 @@ def search(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if is_sized([v for n, v in arguments.items() if n != name]):
         return handler(func, arguments)
     return queries.like(call(func, {**arguments, name: queries.padded}))
+
+
+# -- facts about dtypes
+
+
+@sized(np.result_type, np.can_cast, np.common_type, np.min_scalar_type, np.iscomplexobj, np.isrealobj)
+def fact_of_dtypes(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Return a dtype or a bool, which depend on no size."""
+    return call(func, {name: _without_sizes(value) for name, value in arguments.items()})
+
+
+def _without_sizes(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_without_sizes, value))
+    return padded_of(value) if isinstance(value, SizedArray) else value

@@ -12,10 +12,20 @@ from cyxla.numpy.functions.resizing import repeat_by_counts
 from cyxla.numpy.indexing.equal_values import same_size
 from cyxla.numpy.indexing.ranges import range_of
 from cyxla.numpy.sized.creation import bound_of, bounded_size
-from cyxla.numpy.sized.frames import align, fail_unless, fit, rank_of, require_equal, resized, shape_of, wrapped
+from cyxla.numpy.sized.frames import (
+    align,
+    fail_unless,
+    fit,
+    padded_of,
+    rank_of,
+    require_equal,
+    resized,
+    shape_of,
+    wrapped,
+)
 from cyxla.numpy.sized.slices import slice_along
 from cyxla.numpy.sized.table import call, sized
-from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, raise_unsupported
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, raise_unsupported
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
 
 _np: Any = np  # its functions dispatch to this package
@@ -179,19 +189,28 @@ def repeat(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         array = _np.ravel(array)
     axis = 0 if axis is None else int(np.lib.array_utils.normalize_axis_index(axis, array.ndim))
     if isinstance(repeats, SizedArray) or is_traced(repeats) or np.size(repeats) != 1:
-        if not isinstance(array, SizedArray) or axis not in array.counts:
-            raise_unsupported("be repeated with counts of run-time size")
+        sizes = dict(array.counts) if isinstance(array, SizedArray) else {}
+        data = padded_of(array)
         if isinstance(repeats, SizedArray):
-            require_equal(
-                repeats.count, array.counts[axis], "operands could not be broadcast together: {} counts of {}"
-            )
-        repeated = repeat_by_counts(array.padded, array.counts[axis], repeats, axis)
-        return SizedArray(repeated.padded, {**array.counts, **repeated.counts})
+            repeats = _counts_of(repeats, sizes.get(axis, data.shape[axis]), data.shape[axis])
+        repeated = repeat_by_counts(data, sizes.get(axis), repeats, axis)
+        return SizedArray(repeated.padded, sizes | repeated.counts)
     count = index(np.asarray(repeats).reshape(()).item())
     data = _np.repeat(array.padded, count, axis)
     if axis not in array.counts:
         return array.like(data)
     return SizedArray(data, {**array.counts, axis: as_size(as_traced(array.counts[axis] * count), data.shape[axis])})
+
+
+def _counts_of(repeats: SizedArray, size: Any, bound: int) -> Any:
+    """Return a count for each of some elements; one count stands for all of them."""
+    is_one: Any = _np.equal(repeats.count, 1)
+    message = "operands could not be broadcast together: {} counts of {}"
+    fail_unless(_np.logical_or(is_one, _np.equal(repeats.count, size)), repeats.count, size, message, ValueError)
+    counts = filled(repeats, 0)
+    if repeats.bound == 0:
+        return resized(counts, 0, bound)
+    return _np.where(is_one, counts[:1], resized(counts, 0, bound))
 
 
 @sized(np.broadcast_arrays)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.sized.frames import fail_unless, require_equal, resized
+from cyxla.numpy.sized.frames import array_of, fail_unless, require_equal, require_same_shape, resized
 from cyxla.numpy.sized.sorting import digitize, last
 from cyxla.numpy.sized.table import call
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, raise_unsupported
@@ -23,12 +23,13 @@ def _like_queries(queries: Any, compute: Callable[[Any], Any]) -> Any:
 
 
 def _search_sorted(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    if arguments.get("sorter") is not None:
-        raise_unsupported("be searched with sorter=", "sort it first")
-    array = arguments["a"]
+    array, sorter = arguments["a"], arguments.get("sorter")
+    if sorter is not None:
+        require_same_shape([array, array_of(sorter)], "sorter.size must equal a.size", ValueError)
+        array = array[sorter]
 
     def compute(queries: Any) -> Any:
-        found = call(func, {**arguments, "a": filled(array, last), "v": queries})
+        found = call(func, {**arguments, "a": filled(array, last), "v": queries, "sorter": None})
         return np.minimum(found, array.count)
 
     return _like_queries(arguments["v"], compute)

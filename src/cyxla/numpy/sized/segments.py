@@ -18,6 +18,7 @@ from cyxla.numpy.sized.table import sized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, raise_unsupported
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced
 from cyxla.numpy.tracing.trace import user_line
+from cyxla.numpy.ufuncs.apply import require_in_range
 
 _np: Any = np  # its functions dispatch to this package
 _MODES = ("raise", "clip", "wrap")
@@ -65,6 +66,7 @@ def _flat(value: Any) -> Any:
 
 def _castable(values: Any, dtype: Any) -> Any:
     """Return values as a vector of a dtype; an array must have a dtype that is safe to convert to it."""
+    require_in_range(values, dtype)
     is_array = isinstance(values, (SizedArray, TracedArray, np.ndarray)) and rank_of(values)
     if is_array and not np.can_cast(values.dtype, dtype, "safe"):
         raise TypeError(f"Cannot cast array data from {values.dtype!r} to {dtype!r} according to the rule 'safe'")
@@ -167,6 +169,7 @@ def put(func: Callable[..., Any], arguments: dict[str, Any]) -> None:
     array, mode = _target(arguments["a"], "put"), arguments.get("mode", "raise")
     if mode not in _MODES:
         raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+    require_in_range(arguments["v"], array.dtype)
     indices, values = _indices(arguments["ind"]), _flat(arguments["v"]).astype(array.dtype)
     size = array.size
     _fail_if_nowhere(indices, size)
@@ -250,6 +253,7 @@ def copyto(func: Callable[..., Any], arguments: dict[str, Any]) -> None:
     """Copy the elements of one array to another, or those where a mask is true."""
     array, source = _target(arguments["dst"], "copyto"), array_of(arguments["src"])
     require_castable(padded_of(source), array.dtype, arguments.get("casting", "same_kind"))
+    require_in_range(arguments["src"], array.dtype)
     source = source.astype(array.dtype)
     where = arguments.get("where", True)
     if where is True:

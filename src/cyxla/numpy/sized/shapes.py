@@ -267,7 +267,7 @@ def _from_flat(array: SizedArray, sizes: list[Any], unknown: int | None) -> Any:
         rows: Any = total // (_np.maximum(others, 1) if is_traced(others) else others)
         if is_traced(others):
             _fail_if_zero([others])
-        require_equal(as_traced(rows * others), total, message)
+        require_equal(total, as_traced(rows * others), message)
         high = bound if is_traced(others) else bound // others
         sizes[unknown] = as_size(as_traced(rows), high)
     if not any(map(is_traced, sizes)) and prod(sizes) > bound:

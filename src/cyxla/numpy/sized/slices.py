@@ -9,8 +9,8 @@ import numpy as np
 
 from cyxla.numpy.indexing.equal_values import same_size
 from cyxla.numpy.indexing.ranges import greatest_difference, range_of
-from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, raise_unsupported
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, require_known, value_of
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.tracing.user_program.doubts import refuse_float
 from cyxla.numpy.tracing.user_program.needed_values import inputs_of
@@ -27,8 +27,7 @@ def slice_along(array: Any, axis: int, key: slice) -> SizedArray:
     """Return a view of a range of a dimension, as Python's slices select it, of a size known at run time."""
     start, stop, step = (_known(b) for b in (key.start, key.stop, key.step))
     step = 1 if step is None else step
-    if isinstance(step, TracedArray):
-        raise_unsupported("be sliced with a traced step", _HINT)
+    require_known(step, "be the step of a slice", _HINT)
     step = index(step)
     if step == 0:
         raise ValueError("slice step cannot be zero")

@@ -16,6 +16,7 @@ from cyxla.numpy.tracing.arrays.sized_array import SizedArray, is_sized
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, require_known
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.results.promotion import dtype_of, result_type
+from cyxla.numpy.ufuncs.apply import require_in_range
 
 
 class Grid(Proxy):
@@ -99,6 +100,7 @@ class Concatenator(Proxy):
         if isinstance(array, SizedArray):
             array = array.astype(dtype)
             return array[:, None] if self._columns and array.ndim == 1 else array
+        require_in_range(array, dtype)
         array = as_traced(array, dtype)
         if not self._columns:
             return array if array.ndim else reshape_row_major(array, (1,))

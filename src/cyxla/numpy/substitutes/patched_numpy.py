@@ -95,6 +95,7 @@ _SIZED_FUNCTIONS = (*_SHAPE_FUNCTIONS, *_SIZE_ARGUMENTS, *_SPACED)  # functions 
 _FREQUENCIES = ("fftfreq", "rfftfreq")
 _full: Any = np.full
 _fromfunction: Any = np.fromfunction
+_repeat: Any = np.repeat
 _lock = new_lock()
 _uses: set[_Use] = set()  # traces in progress
 _loaded: frozenset[str] = frozenset()  # names of modules when the substitutes were installed
@@ -196,6 +197,10 @@ def _substitute_creation(original: Callable[..., Any]) -> Callable[..., Any]:
             if not _called_by_user(original):  # a library needs an array of NumPy's
                 require_sizes(*args, *kwargs.values())
             return hooks.sized_creation(original, args, kwargs)
+        if original is _repeat:
+            args, kwargs = _repeated(*args, **kwargs)
+            if is_sized(args[1]):
+                return hooks.sized_function(original, args, kwargs)
         if original is _full and is_traced(args[1] if len(args) > 1 else kwargs.get("fill_value")):
             return call_function(original, *args, **kwargs)
         if not _called_by_user(original):
@@ -203,6 +208,13 @@ def _substitute_creation(original: Callable[..., Any]) -> Callable[..., Any]:
         return _to_known(initialised(original, args, kwargs), args)
 
     return substitute
+
+
+def _repeated(a: Any, repeats: Any, *args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of np.repeat, with a traced array if the counts are: NumPy dispatches on the array alone."""
+    if (is_traced(repeats) or is_sized(repeats)) and not (is_traced(a) or is_sized(a)):
+        a = as_traced(as_array(a))
+    return (a, repeats, *args), kwargs
 
 
 def _has_traced_size(original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

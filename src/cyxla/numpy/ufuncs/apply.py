@@ -260,6 +260,19 @@ def convert_checked(array: TracedArray, dtype: Dtype) -> XlaOp:
     return convert(op, dtype)
 
 
+def require_in_range(value: Any, dtype: Dtype) -> None:
+    """Raise NumPy's error for Python integers, or those in lists, that a dtype cannot hold, also at run time."""
+    if dtype.kind not in "iu" or (dtype.kind == "i" and dtype.itemsize == 8):
+        return
+    if type(value) in (list, tuple):
+        for part in value:
+            require_in_range(part, dtype)
+    elif type(value) is int:
+        _check_in_range(value, dtype)
+    elif isinstance(value, TracedArray) and value.weak is int and not value.ndim:
+        convert_checked(value, dtype)
+
+
 def _fail_if_overflow(op: XlaOp, dtype: Dtype) -> None:
     """Make runs raise an error if a Python integer, an argument of the program, is out of range of a dtype."""
     trace = _trace.require_current()

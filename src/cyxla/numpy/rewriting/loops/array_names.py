@@ -17,6 +17,7 @@ from cyxla.numpy.tracing.arrays.sharing import (
     refuse_use,
     share,
 )
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 
 _ITERATIONS = "the number of iterations"
@@ -144,11 +145,12 @@ class ArrayNames:
 
     def refuse_uses(self, k: int, old: Any) -> None:
         """Make later uses of an array an error that iterations wrote while a variable named it, and then replaced."""
-        if not is_shared_array(old):
+        is_sized = isinstance(old, SizedArray)
+        if not (is_shared_array(old) or is_sized):
             return
         for slot in self._slots:
-            if slot.variable == k and self.is_written(slot):
-                for root in possible_roots(old):
+            if slot.variable == k and self.is_written(slot) and not (is_sized and slot.is_kept):
+                for root in possible_roots(old.padded if is_sized else old):
                     refuse_use(root, self._variables.names[k])
 
     def _written(self) -> Iterator[tuple[TracedArray, Slot]]:

@@ -12,6 +12,7 @@ from cyxla.numpy.rewriting.loops.plans import Learned, Plan, Variables, is_share
 from cyxla.numpy.rewriting.loops.slots import arrays_of, weak_class
 from cyxla.numpy.rewriting.parts.parts import Leaves, like
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.promotion import Kind, dtype_of, same_kind
@@ -62,7 +63,8 @@ def _values_of(variables: Variables, plan: Plan, k: int, value: Any) -> list[Tra
 def _is_object(variables: Variables, plan: Plan, k: int, value: Any) -> bool:
     if k in plan.as_value:
         return False
-    return is_shared_array(value) and (k in plan.as_object or k not in variables.rebound)
+    is_array = is_shared_array(value) or isinstance(value, SizedArray)
+    return is_array and (k in plan.as_object or k not in variables.rebound)
 
 
 def _first_values(variables: Variables, k: int, learned: Learned, value: Any) -> list[TracedArray]:

@@ -21,10 +21,12 @@ from cyxla.numpy.rewriting.loops.plans import (
 from cyxla.numpy.rewriting.loops.slot_checks import SlotChecks
 from cyxla.numpy.rewriting.loops.slots import DOUBT, FLAG, Slot, arrays_of, weak_class
 from cyxla.numpy.rewriting.loops.state_containers import StateContainers
+from cyxla.numpy.rewriting.parts.branch_sizes import with_bounds_of
 from cyxla.numpy.rewriting.parts.parts import Leaves, Part, like
 from cyxla.numpy.rewriting.parts.python_state import PythonState
 from cyxla.numpy.rewriting.parts.unbound import PossiblyUnbound, Unbound, unbound_flag
 from cyxla.numpy.tracing.arrays.sharing import may_be_untraced, possible_roots, stand_for_untraced, untraced_write
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import Doubt, TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.trace import require_current, resumed
 from cyxla.numpy.tracing.user_program.doubts import leave, mixes_classes
@@ -212,16 +214,22 @@ class Recording:
 
     def _carried(self, k: int, value: Any) -> None:
         """Note the value of a variable that is carried as a value."""
+        if isinstance(value, SizedArray) and value is self.given[k] and k not in self.plan.as_value:
+            self.plan.as_object.add(k)
         slots = [s for s in self.slots if s.variable == k and s.is_value]
         leaves = Leaves(value) if not isinstance(value, Unbound) else None
         if leaves is None or not leaves.same_structure(self._builders[k]):
             self._peel_or_fail(k, "changes its structure")
             return
-        for j, (slot, array) in enumerate(zip(slots, leaves.arrays, strict=True)):
-            self._checks.check(slot, array)
+        fitted = with_bounds_of(value, self.given[k])
+        if fitted is not value and any(map(self._names.is_written, slots)):
+            self._peel_or_fail(k, "is written in place, and a part of it is the array of the next iteration")
+        padded = Leaves(fitted).arrays
+        for j, (slot, array, data) in enumerate(zip(slots, leaves.arrays, padded, strict=True)):
+            self._checks.check(slot, data)
             slot.ends_untraced = may_be_untraced(leaves.given(j))
             self._ends.append((slot, array.root))
-            slot.op = self.part.trace.capture(unchecked_value(self.variables, k, array))
+            slot.op = self.part.trace.capture(unchecked_value(self.variables, k, data))
             slot.is_kept = array is slot.parameter
             if is_shared_array(array):
                 self._names.note_flow(slot, array)
@@ -247,6 +255,9 @@ class Recording:
     def _changed(self, k: int, value: Any) -> None:
         """Handle a variable that had an array, or a static value, before the iteration and has another one after it."""
         before = self.given[k]
+        if isinstance(before, SizedArray):
+            self.plan.as_value.add(k)
+            return
         if not is_shared_array(before):
             if Leaves(value).arrays or not Leaves(value).same_structure(Leaves(before)):
                 self._peel_or_fail(k, "changes its kind")

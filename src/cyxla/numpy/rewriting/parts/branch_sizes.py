@@ -1,4 +1,4 @@
-"""Arrays that the sides of a branch leave with different sizes become arrays of run-time size."""
+"""Arrays that the sides of a branch, or the iterations of a loop, leave with different sizes or bounds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from cyxla.numpy.sized.frames import resized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, size_array
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, value_of
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.xla.hlo.builder import XlaOp
 
@@ -61,3 +61,21 @@ class Sizes:
                 counts[d] = known(data.shape[d], np.dtype(np.int64))
             data = resized(data, d, self.bounds[d])
         return SizedArray(data, {d: size_array(count, self.bounds[d]) for d, count in counts.items()})
+
+
+def with_bounds_of(value: Any, before: Any) -> Any:
+    """Return an array of run-time size with the bounds of another one, if they are greater; else the value itself.
+
+    A variable that loses elements in each iteration of a loop has less room after it than before.
+    """
+    if not (isinstance(value, SizedArray) and isinstance(before, SizedArray)):
+        return value
+    data, bounds, dims = value.padded, before.padded.shape, value.run_time_dims
+    if dims != before.run_time_dims or data.ndim != len(bounds) or data.shape == bounds:
+        return value
+    if any(n > m or (n != m and d not in dims) for d, (n, m) in enumerate(zip(data.shape, bounds, strict=True))):
+        return value
+    counts = value.counts
+    for d in dims:
+        data = resized(data, d, bounds[d])
+    return SizedArray(data, {d: size_array(value_of(n), bounds[d]) for d, n in counts.items()})

@@ -66,6 +66,7 @@ class PossiblyUnbound(TracedArray):
     """
 
     __slots__ = ("_checked", "_name", "is_unbound")
+    may_be_unbound = True
 
     def __init__(self, op: XlaOp, weak: type | None, rank0: Any, name: str, is_unbound: XlaOp) -> None:
         super().__init__(op, weak, rank0=rank0)

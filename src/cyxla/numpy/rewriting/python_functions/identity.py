@@ -1,4 +1,4 @@
-"""Comparison of objects with `is`."""
+"""Comparison of objects with `is`, and of tuples and lists with ``==``."""
 
 from __future__ import annotations
 
@@ -34,6 +34,22 @@ def is_same(one: Any, other: Any) -> Any:
     if _may_be_same(one, other):
         return _are_same_containers(one, other)
     return (is_traced(one) or is_traced(other)) and _are_same_numbers(one, other)
+
+
+def are_equal(one: Any, other: Any) -> Any:
+    """Return ``one == other``, which is traced for tuples, and for lists, of traced numbers, such as shapes."""
+    kind = type(one)
+    if kind not in (tuple, list) or type(other) is not kind or not (is_traced(one) or is_traced(other)):
+        return one == other
+    if len(one) != len(other):
+        return False
+    result: Any = True
+    for a, b in zip(one, other, strict=True):
+        part = are_equal(a, b) if a is not b else True
+        if not is_traced(part) and not part:
+            return False
+        result = part if result is True else result if part is True else _np.logical_and(truth(result), truth(part))
+    return result if isinstance(result, bool) else truth(result)
 
 
 def _may_be_same(one: Any, other: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from cyxla.numpy.rewriting.python_functions.classes import SUBSTITUTES_IN_SCOPE
@@ -17,6 +17,7 @@ from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 
 GENERATORS = (ast.Yield, ast.YieldFrom, ast.Await)
 _IDENTITY = (ast.Is, ast.IsNot)
+_EQUALITY = (ast.Eq, ast.NotEq)
 _MEMBERSHIP = {ast.In: "contains", ast.NotIn: "lacks"}
 _HOLDERS = (ast.Name, ast.Attribute, ast.Subscript)  # expressions of which something may hold the value
 _TAKING_ALL = (sum, max, min, list, tuple, sorted)
@@ -324,30 +325,42 @@ class ExpressionTransformer(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         """Transform chains of comparisons, and `in`."""
+        has_tuple = any(map(_may_be_tuple, _compared(node)))
         left = self.visit(node.left)
         others = [self.visit(c) for c in node.comparators]
         if len(others) == 1:
-            return self._comparison(node, left, node.ops[0], others[0])
+            return self._comparison(node, left, node.ops[0], others[0], has_tuple)
         if any(map(binds, others)):
             return ast.copy_location(ast.Compare(left, node.ops, others), node)
         parameters = [self._name("part") for _ in others[:-1]]
-        return build.located_expr(self._chain(node, left, list(node.ops), others, parameters), node)
+        compare = functools.partial(self._comparison, node, has_tuple=has_tuple)
+        return build.located_expr(self._chain(compare, left, list(node.ops), others, parameters), node)
 
     def _chain(
-        self, node: ast.Compare, left: ast.expr, ops: list[ast.cmpop], others: list[ast.expr], names: list[str]
+        self,
+        compare: Callable[..., ast.expr],
+        left: ast.expr,
+        ops: list[ast.cmpop],
+        others: list[ast.expr],
+        names: list[str],
     ) -> ast.expr:
         """Return ``a < b and b < c`` with `b` evaluated once."""
         if len(ops) == 1:
-            return self._comparison(node, left, ops[0], others[0])
+            return compare(left, ops[0], others[0])
         shared = build.name(names[0])
-        first = self._comparison(node, left, ops[0], shared)
-        rest = self._chain(node, shared, ops[1:], others[1:], names[1:])
+        first = compare(left, ops[0], shared)
+        rest = self._chain(compare, shared, ops[1:], others[1:], names[1:])
         both = build.hook("all_of", first, build.thunk(rest))
         arguments = ast.arguments([], [ast.arg(names[0])], None, [], [], None, [])
         return ast.Call(ast.Lambda(arguments, both), [others[0]], [])
 
-    def _comparison(self, node: ast.Compare, left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
+    def _comparison(
+        self, node: ast.Compare, left: ast.expr, op: ast.cmpop, right: ast.expr, has_tuple: bool
+    ) -> ast.expr:
         hook = _MEMBERSHIP.get(type(op))
+        if isinstance(op, _EQUALITY) and has_tuple:
+            equal = build.hook("are_equal", left, right)
+            return build.located_expr(equal if isinstance(op, ast.Eq) else build.hook("not_", equal), node)
         if hook is not None:
             return cast(ast.expr, build.located_expr(build.hook(hook, left, right), node))
         if not isinstance(op, _IDENTITY) or _is_never_traced(left) or _is_never_traced(right):
@@ -420,6 +433,17 @@ def binds(node: ast.AST) -> bool:
 
 def _compared(node: ast.Compare) -> list[ast.expr]:
     return [node.left, *node.comparators]
+
+
+def _may_be_tuple(node: ast.expr) -> bool:
+    """Return True for tuples, lists and shapes, and for parts of them."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.slice, ast.Slice) and _may_be_tuple(node.value)
+    if isinstance(node, ast.BinOp):
+        return _may_be_tuple(node.left) or _may_be_tuple(node.right)
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and node.func.attr == "shape"
+    return isinstance(node, (ast.Tuple, ast.List)) or (isinstance(node, ast.Attribute) and node.attr == "shape")
 
 
 def _is_never_traced(node: ast.expr) -> bool:

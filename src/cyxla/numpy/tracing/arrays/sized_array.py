@@ -39,6 +39,14 @@ def size_array(op: XlaOp, bound: int) -> TracedArray:
     return TracedArray(op, int, rank0=Rank0.PYTHON)
 
 
+def _size(value: TracedArray, bound: int) -> TracedArray:
+    """Return a traced integer as a size between 0 and a bound."""
+    if not value.may_be_unbound:
+        return size_array(value_of(value), bound)
+    size_array(value.unchecked_op, bound)  # declares the range
+    return value  # which must not be read before the array is used
+
+
 LARGE_PADDING: Final = 1 << 28  # bytes of a padded array, for which there may be no memory
 
 
@@ -88,10 +96,7 @@ class SizedArray(NDArrayOperatorsMixin):
     def counts(self) -> dict[int, Any]:
         """Size of each run-time dimension as a Python integer."""
         dims = self.padded.shape
-        # A size that may be unbound stays so: its value must not be read before the array is used.
-        return {
-            d: n if hasattr(n, "unchecked_op") else size_array(value_of(n), dims[d]) for d, n in self._counts.items()
-        }
+        return {d: _size(n, dims[d]) for d, n in self._counts.items()}
 
     @property
     def run_time_dims(self) -> tuple[int, ...]:
@@ -164,10 +169,20 @@ class SizedArray(NDArrayOperatorsMixin):
         """Real parts."""
         return _np.real(self)
 
+    @real.setter
+    def real(self, value: Any) -> None:
+        self.real[...] = value
+
     @property
     def imag(self) -> Any:
         """Imaginary parts."""
         return _np.imag(self)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self.dtype.kind != "c":
+            raise TypeError("array does not have imaginary part to set")
+        self.imag[...] = value
 
     # -- NumPy's protocols
 

@@ -119,6 +119,7 @@ class TracedArray:
     )  # fmt: skip
     __array_priority__ = 1000.0
     numpy_class: type = np.ndarray  # of an array; numbers have others
+    may_be_unbound = False  # whether some paths leave the variable that holds it unbound
 
     def __init__(
         self, op: XlaOp, weak: type | None = None, *, memory: Memory | None = None, origin: str = "",

@@ -121,6 +121,8 @@ def pass_on(operands: Sequence[Any], results: Sequence[TracedArray]) -> None:
     kinds = "c" if any(o.dtype.kind == "c" for o in doubtful) else "fc"
     if any(o.dtype.kind in kinds and o.dtype.char not in _SMALL_FLOATS for o in certain):
         return
+    if certain and not any(d.is_numpy for d in doubts) and _are_like_python_numbers(doubtful, certain):
+        return
     trace = require_current()
     test = trace.capture(doubts[0].test)
     for d in doubts[1:]:
@@ -131,6 +133,17 @@ def pass_on(operands: Sequence[Any], results: Sequence[TracedArray]) -> None:
         return
     for result in results:
         result.doubt = doubt if not result.ndim else None
+
+
+def _are_like_python_numbers(numbers: Sequence[TracedArray], certain: Sequence[Any]) -> bool:
+    """Return True if the dtype of a result beside operands is that which Python's numbers of less precision give."""
+    kinds = [o.dtype for o in certain]
+    has_float = any(k.kind in "fc" for k in kinds)
+    if not all(n.dtype == np.int64 or (n.dtype.kind == "f" and has_float) for n in numbers):
+        return False
+    python = [_PYTHON_NUMBERS[n.dtype.kind] for n in numbers]
+    own = [p if n.weak is not None else n.dtype for p, n in zip(python, numbers, strict=True)]
+    return bool(np.result_type(*kinds, *own) == np.result_type(*kinds, *python))
 
 
 def _pass_on_mixture(operands: Sequence[Any], results: Sequence[TracedArray]) -> None:

@@ -36,11 +36,15 @@ class BatchedBody:
         Number of elements.
     everything : bool
         Whether to inline all instructions, also those that no result depends on.
+    mask : XlaOp, optional
+        pred[size], the elements that count: others are padding, whose loops and checks do not run.
     """
 
-    def __init__(self, body: Body, operands: Sequence[Value], size: int, *, everything: bool = False) -> None:
+    def __init__(
+        self, body: Body, operands: Sequence[Value], size: int, *, everything: bool = False, mask: XlaOp | None = None
+    ) -> None:
         self.body, self.size = body, size
-        self.batcher = Batcher(require_current().builder, size)
+        self.batcher = Batcher(require_current().builder, size, mask)
         self.values: dict[Instruction, Value] = dict(zip(map(instruction_of, body.parameters), operands, strict=True))
         needed = None if everything else self._needed()
         for ins in body.instructions:
@@ -100,7 +104,8 @@ def _merge_failures(run: BatchedBody) -> None:
     if not run.size or not failures:
         return
     trace = require_current()
-    if not any(v.mapped for pair in failures for v in pair):
+    mask = run.batcher.mask
+    if mask is None and not any(v.mapped for pair in failures for v in pair):
         trace.failures.extend((code.array, number.array) for code, number in failures)
         return
     codes, numbers = (run.batcher.lead(v) for v in failures[0])
@@ -108,6 +113,8 @@ def _merge_failures(run: BatchedBody) -> None:
         later_code, later_number = (run.batcher.lead(v) for v in pair)
         has_failed = _failed(codes)
         codes, numbers = xla.select(has_failed, codes, later_code), xla.select(has_failed, numbers, later_number)
+    if mask is not None:
+        codes = xla.select(mask, codes, xla.broadcast(trace.constant(0, np.dtype(np.int64)), codes.shape.dims))
     first = _first_failed(codes, run.size)
     trace.failures.append((_element(codes, first), _element(numbers, first)))
 

@@ -23,9 +23,9 @@ from cyxla.numpy.gradient.api import (
 from cyxla.numpy.gradient.custom_derivatives import ReverseModeOnlyError
 from cyxla.numpy.gradient.forward import push
 from cyxla.numpy.gradient.table import zeros
-from cyxla.numpy.tracing.arrays.sized_array import contains_sized
+from cyxla.numpy.tracing.arrays.run_time_sizes import elements_of, flatten_arrays, map_arrays, of_sizes, sizes_of
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, traced, value_of
-from cyxla.numpy.tracing.containers import map_leaves
 from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.types import ElementType, Shape, from_numpy
 from cyxla.xla.hlo.builder import XlaOp
@@ -113,19 +113,23 @@ class _Jacobian(Differentiated):
 
     def derive(self, call: Call, selected: SelectedArguments) -> Any:
         """Return the Jacobian of a traced call."""
-        if contains_sized(call.out_tree):
+        results, tree = flatten_arrays(call.out)
+        if any(isinstance(r, SizedArray) and r.ndim > 1 for r in results):
             raise UnimplementedError(
                 f"{self.caller}: the size of the result of {name_of(self.of)} is only known when it runs",
-                where=user_line(), hint="use vjp, or np.where instead of a selection by a mask",
+                where=user_line(), hint="use vjp, np.where instead of a selection by a mask, or one row after another",
             )  # fmt: skip
-        for result in call.results:
+        for result in results:
             if result.dtype.kind not in "fV":
                 self._refuse(call, result)
-        jacobian_ = call.out_tree.build(self._derivatives(call, selected))
+        jacobian_ = tree.build(self._derivatives(call, selected, results))
         return (jacobian_, call.aux) if self.has_aux else jacobian_
 
-    def _derivatives(self, call: Call, selected: SelectedArguments) -> list[Any]:
+    def _derivatives(self, call: Call, selected: SelectedArguments, arrays: list[Any]) -> list[Any]:
         """Return the derivatives of each array of the results, by the mode that takes fewer passes."""
+        if any(isinstance(x, SizedArray) for x in [*arrays, *call.chosen_leaves()]):
+            sizes = [len(sizes_of(r)) for r in arrays]  # which follow the elements among the results
+            return [self._rows(call, n + sum(sizes[:n]), r, selected) for n, r in enumerate(arrays)]
         arguments = [p.shape for p, a in zip(call.linear.body.parameters, call.linear.requested, strict=True) if a]
         results = sum(prod(r.shape) for r in call.results)
         if sum(prod(s.dims) for s in arguments) < results and not any(s.dtype.is_complex for s in arguments):
@@ -133,7 +137,7 @@ class _Jacobian(Differentiated):
                 return self._columns(call, selected)
             except ReverseModeOnlyError:  # of a custom derivative
                 pass
-        return [self._rows(call, n, selected) for n in range(len(call.results))]
+        return [self._rows(call, n, r, selected) for n, r in enumerate(call.results)]
 
     def _refuse(self, call: Call, result: TracedArray) -> None:
         if self.caller == "hessian":
@@ -143,8 +147,8 @@ class _Jacobian(Differentiated):
             where=user_line(), hint="return the real and imaginary parts" if result.dtype.kind == "c" else "",
         )  # fmt: skip
 
-    def _rows(self, call: Call, n: int, selected: SelectedArguments) -> Any:
-        """Return the derivatives of one array of the results by the arguments."""
+    def _rows(self, call: Call, n: int, result: Any, selected: SelectedArguments) -> Any:
+        """Return the derivatives of an array of the results by the arguments; `n` is the position of its elements."""
         shape = value_of(call.results[n]).shape
         size = prod(shape.dims)
 
@@ -154,14 +158,13 @@ class _Jacobian(Differentiated):
             gradients = call.pull(unit)
             return [gradients[key] for key in selected.keys]
 
-        if size == 1:
+        if isinstance(result, SizedArray):  # a vector, whose rows need no other shape
+            rows = map_slices(pull, SizedArray(traced(_numbers(size)), result.counts))
+        elif size == 1:
             parts = pull(traced(require_current().constant(0, np.dtype(np.int64))))
-            rows = map_leaves(lambda g: np.reshape(g, shape.dims + g.shape), parts)
+            rows = map_arrays(lambda g: _with_dims(g, 0, shape.dims), parts)
         else:
-            rows = map_leaves(
-                lambda g: np.reshape(g, shape.dims + g.shape[1:]),
-                map_slices(pull, traced(_numbers(size))),
-            )  # fmt: skip
+            rows = map_arrays(lambda g: _with_dims(g, 1, shape.dims), map_slices(pull, traced(_numbers(size))))
         return rows[0] if selected.single else tuple(rows)
 
     def _columns(self, call: Call, selected: SelectedArguments) -> list[Any]:
@@ -172,6 +175,13 @@ class _Jacobian(Differentiated):
             parts = call.as_arguments([by_result[result] for by_result in columns])
             derivatives.append(tuple([parts[key] for key in selected.keys]))
         return [parts[0] for parts in derivatives] if selected.single else derivatives
+
+
+def _with_dims(array: Any, count: int, dims: tuple[int, ...]) -> Any:
+    """Return an array with dimensions of known size in place of some first ones."""
+    data, sizes = elements_of(array), sizes_of(array)
+    reshaped: Any = np.reshape(data, dims + data.shape[count:])
+    return of_sizes(reshaped, {d + len(dims) - count: n for d, n in sizes.items()})
 
 
 def _columns_of(call: Call, n: int) -> list[Any]:

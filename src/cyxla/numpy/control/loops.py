@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,18 @@ from cyxla.numpy.control.carry import (
     match_dict_order,
     to_numpy,
 )
+from cyxla.numpy.control.lengths import Length, NamedSize, agreed_length
 from cyxla.numpy.control.lower_scan import Scan, emit_scan
 from cyxla.numpy.control.lower_while import INDEX, emit_while
+from cyxla.numpy.control.slices import Slices, Stacked
 from cyxla.numpy.gradient.api import compile_wrapper
+from cyxla.numpy.indexing.equal_values import same_value
 from cyxla.numpy.indexing.ranges import declare_range
+from cyxla.numpy.tracing.arrays.run_time_sizes import elements_of, flatten_arrays
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, size_leaves
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, traced, value_of
-from cyxla.numpy.tracing.bodies import TracedFunction, inline, record, record_body
-from cyxla.numpy.tracing.containers import Tree, flatten, map_leaves
+from cyxla.numpy.tracing.bodies import TracedFunction, inline, instruction_of, record, record_body
+from cyxla.numpy.tracing.containers import flatten, map_leaves
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.promotion import Kind, dtype_of, same_kind
 from cyxla.numpy.tracing.trace import current, user_line
@@ -132,7 +137,7 @@ def _counted_loop(lower: int, upper: int, body_fun: Callable[[Any, Any], Any], i
     def iteration(number: Any, state: Any, _: Any) -> tuple[Any, None]:
         return body_fun(number + lower if lower else number, state), None
 
-    return _scan("fori_loop", "body_fun", iteration, init, None, max(upper - lower, 0), False, 1)[0]
+    return _scan("fori_loop", "body_fun", iteration, init, None, Length(max(upper - lower, 0)), False, 1)[0]
 
 
 def scan(
@@ -167,18 +172,18 @@ def scan(
     >>> scan(lambda total, x: (total + x, total), 0.0, np.arange(4.0))
     (np.float64(6.0), array([0., 0., 1., 3.]))
     """
-    count = length_of("scan", xs, length)
+    slices = length_of("scan", xs, length)
     if unroll < 1:
         raise InvalidArgumentError(f"scan: unroll must be at least 1, not {unroll}", where=user_line())
-    if current() is None and count:
-        return _scan_eagerly(f, init, xs, count, reverse)
+    if current() is None and slices.bound:
+        return _scan_eagerly(f, init, xs, slices.bound, reverse)
     if current() is None:  # without an iteration, only tracing tells the types of the results
         result: tuple[Any, Any] = compile_wrapper(lambda i, x: scan(f, i, x, length, reverse), f)(init, xs)
         return result
-    return _scan("scan", "f", lambda number, state, x: f(state, x), init, xs, count, reverse, unroll)
+    return _scan("scan", "f", lambda number, state, x: f(state, x), init, xs, slices, reverse, unroll)
 
 
-def length_of(caller: str, xs: Any, length: int | None) -> int:
+def length_of(caller: str, xs: Any, length: int | None) -> Length:
     """Return the number of slices of arrays.
 
     Raises
@@ -186,22 +191,24 @@ def length_of(caller: str, xs: Any, length: int | None) -> int:
     ShapeError
         Arrays disagree, or neither arrays nor a length are given.
     """
-    sizes = {_first_size(caller, x) for x in flatten(xs)[0]}
+    sizes = [_first_size(caller, x) for x in flatten_arrays(xs)[0]]
     if length is not None:
         if int(length) < 0:
             raise ShapeError(f"{caller}: length must not be negative, but is {length}", where=user_line())
-        sizes.add(int(length))
-    if len(sizes) != 1:
-        reason = f"xs and length= disagree: {sorted(sizes)} slices" if sizes else "give xs or length="
+        sizes.append(NamedSize("length= is {}", int(length), int(length)))
+    known = {n.size for n in sizes if not isinstance(n.size, TracedArray)}
+    if not sizes or len(known) > 1:
+        reason = f"xs and length= disagree: {sorted(known)} slices" if sizes else "give xs or length="
         raise ShapeError(f"{caller}: the number of iterations is unknown; {reason}", where=user_line())
-    return sizes.pop()
+    return agreed_length(caller, sizes)
 
 
-def _first_size(caller: str, x: Any) -> int:
-    shape = x.shape if isinstance(x, TracedArray) else np.shape(x)
+def _first_size(caller: str, x: Any) -> NamedSize:
+    shape = x.shape if isinstance(x, (TracedArray, SizedArray)) else np.shape(x)
     if not shape:
         raise ShapeError(f"{caller}: xs contains an array of rank 0, which has no slices", where=user_line())
-    return int(shape[0])
+    size = shape[0] if isinstance(x, SizedArray) else int(shape[0])
+    return NamedSize("xs contains an array of {} slices", size, np.shape(elements_of(x))[0])
 
 
 def _scan_eagerly(f: Callable[[Any, Any], Any], init: Any, xs: Any, count: int, reverse: bool) -> tuple[Any, Any]:
@@ -223,44 +230,40 @@ def _pair(caller: str, result: Any) -> tuple[Any, Any]:
 
 
 def _scan(
-    caller: str, name: str, function: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: int, reverse: bool,
-    unroll: int,
+    caller: str, name: str, function: Callable[[Any, Any, Any], Any], init: Any, xs: Any, length: Length,
+    reverse: bool, unroll: int,
 ) -> tuple[Any, Any]:  # fmt: skip
     state = _TracedCarry(caller, "init", init)
-    leaves, tree = flatten(xs)
-    arrays = [as_traced(x) for x in leaves]
-    slices = [a.aval.static.with_dims(a.shape[1:]) for a in arrays]
-    samples = [_Prototype(s) for s in slices]
-    ys_tree: list[Tree] = []
+    slices = Slices.of(xs, length)
+    ys: list[Any] = [[], None]  # leaves of the result, and their container
 
     def run(values: Sequence[Any]) -> Any:
         carry, number, *parts = values
-        declare_range(number.op, 0, max(count - 1, 0))
-        carry, y = _pair(caller, function(number, carry, tree.build(parts)))
+        declare_range(number.op, 0, max(length.bound - 1, 0))
+        carry, y = _pair(caller, function(number, carry, slices.build(parts)))
+        ys[:] = flatten_arrays(y)
         return (match_dict_order(carry, state.pattern), y)
 
-    recorded = state.trace_body(run, [_Prototype(INDEX, int), *samples], name, pairs=True)
-    ys_tree.append(recorded.tree.children[1])
+    recorded = state.trace_body(run, [_Prototype(INDEX, int), *map(_Prototype, slices.shapes)], name, pairs=True)
     body = convert_results(recorded.body, state.kinds)
-    constants = recorded.body.captures
-    carry_count, constant_count = len(state.arrays), len(constants)
-    shapes = [INDEX, *[c.shape for c in constants], *[a.aval.static for a in state.arrays], *slices]
+    trip_count = [] if length.count is None else [value_of(length.count)]
+    constants = [*trip_count, *recorded.body.captures]
+    carry_end = len(constants) + len(state.arrays)
+    shapes = [INDEX, *[c.shape for c in constants], *[a.aval.static for a in state.arrays], *slices.shapes]
+    stacked = Stacked(ys[0], len(state.arrays), length)
 
     def step(number: XlaOp, *values: XlaOp) -> list[XlaOp]:
-        return inline(
-            body,
-            [
-                *values[constant_count : constant_count + carry_count],
-                number,
-                *values[constant_count + carry_count :],
-                *values[:constant_count],
-            ],
-        )
+        captured = values[len(trip_count) : len(constants)]
+        results = inline(body, [*values[len(constants) : carry_end], number, *values[carry_end:], *captured])
+        return [results[k] for k in stacked.kept]
 
-    loop = Scan(record_body("iteration", shapes, step), count, constant_count, carry_count, reverse, unroll)
-    inputs = [*constants, *map(value_of, state.arrays), *map(value_of, arrays)]
-    results = emit_scan(loop, inputs)
-    return state.result(results[:carry_count]), ys_tree[0].build([traced(y) for y in results[carry_count:]])
+    loop = Scan(
+        record_body("iteration", shapes, step), length.bound, len(constants), len(state.arrays), reverse, unroll,
+        is_bounded=bool(trip_count),
+    )  # fmt: skip
+    results = emit_scan(loop, [*constants, *map(value_of, state.arrays), *map(value_of, slices.arrays)])
+    leaves = stacked.arrays(results[len(state.arrays) :], stacked.sizes(caller, name, recorded.body))
+    return state.result(results[: len(state.arrays)]), ys[1].build(leaves)
 
 
 class _Prototype:
@@ -301,18 +304,31 @@ class _TracedCarry:
     ) -> TracedFunction:
         """Trace an iteration, again while weakly typed numbers of the initial carry adopt other types."""
         count = len(self.arrays)
+        # sizes of arrays that are taken to be the same in all iterations
+        kept = {k for k, is_size in enumerate(size_leaves(self.tree)) if is_size}
 
         def run(values: list[Any]) -> Any:
-            result = function([self.tree.build(values[:count]), *values[count:]])
+            state = [self.arrays[k] if k in kept else v for k, v in enumerate(values[:count])]
+            result = function([self.tree.build(state), *values[count:]])
             return result if pairs else match_dict_order(result, self.pattern)
 
         for _ in range(_MAX_RETRACES):
             traced_body = record(self.caller, run, [*self.arrays, *others], lambda values: [values])
             tree = traced_body.tree.children[0] if pairs else traced_body.tree
             check_same_structure(self.caller, (f"{self.name} is", self.tree), (f"{name} returns", tree))
-            if not self._adopt_kinds(traced_body.results[:count], name):
+            if not self._keeps(kept, traced_body):
+                kept.clear()
+            elif not self._adopt_kinds(traced_body.results[:count], name):
                 return traced_body
         raise TraceError(f"{self.caller}: the types of {self.name} do not converge", where=user_line())
+
+    def _keeps(self, sizes: Collection[int], traced_body: TracedFunction) -> bool:
+        """Return whether sizes of arrays, given by their positions, are the same after an iteration."""
+        trace = traced_body.body.trace
+        results = traced_body.body.results
+        return all(
+            same_value(instruction_of(results[k]), instruction_of(trace.capture(self.arrays[k].op))) for k in sizes
+        )
 
     def _adopt_kinds(self, results: Sequence[TracedArray], name: str) -> bool:
         """Convert the initial carry to the types of the next one; return whether anything changed."""

@@ -1,4 +1,4 @@
-"""Lowering of scans: loops of known trip count with carry, slices and stacked results, and their pullback."""
+"""Lowering of scans: loops of known or bounded trip count with carry, slices, stacked results, and their pullback."""
 
 from __future__ import annotations
 
@@ -32,20 +32,23 @@ _EXPENSIVE = frozenset(
 
 @dataclass(frozen=True)
 class Scan:
-    """Loop of known trip count.
+    """Loop of known trip count, or of one that has a bound.
 
     Attributes
     ----------
     body : Body
         Function from iteration index, constants, carry and slices to carry and result slices.
     length : int
-        Trip count.
+        Trip count, or its bound.
     constant_count, carry_count : int
         Numbers of body parameters after the index that are constants and that are carried values.
     reverse : bool
         Whether to begin with the last slice.
     unroll : int
-        Unroll factor.
+        Unroll factor of a loop of known trip count.
+    is_bounded : bool
+        Whether the first constant, s64[], is the trip count, and `length` its bound. Arrays of slices and stacked
+        results have as many slices as the bound; those of results beyond the trip count are zeros.
     """
 
     body: Body
@@ -54,6 +57,7 @@ class Scan:
     carry_count: int
     reverse: bool = False
     unroll: int = 1
+    is_bounded: bool = False
 
     def split(self, values: Sequence[XlaOp]) -> tuple[Ops, Ops, Ops]:
         """Split values into constants, carry and arrays of slices."""
@@ -119,6 +123,8 @@ def _drop_unused(scan: Scan, inputs: Ops) -> tuple[Scan, Ops]:
     """Remove unused constants and slices."""
     used = used_parameters(scan.body)
     carry_positions = range(1 + scan.constant_count, 1 + scan.constant_count + scan.carry_count)
+    if scan.is_bounded:
+        used.add(1)
     used_inputs = [k for k in range(1, len(inputs) + 1) if k in used or k in carry_positions]
     if len(used_inputs) == len(inputs):
         return scan, inputs
@@ -138,8 +144,10 @@ def _drop_unused(scan: Scan, inputs: Ops) -> tuple[Scan, Ops]:
 def _emit_iterations(scan: Scan, inputs: Ops) -> Ops:
     constants, carry, arrays = scan.split(inputs)
     buffers = [zeros(scan.stacked_shape(r.shape)) for r in scan.body.results[scan.carry_count :]]
-    full_iterations = scan.length // scan.unroll
     state = [*carry, *buffers]
+    if scan.is_bounded:
+        return _emit_loop(replace(scan, unroll=1), 0, constants, arrays, state) if scan.length else state
+    full_iterations = scan.length // scan.unroll
     if full_iterations:
         state = _emit_loop(scan, full_iterations, constants, arrays, state)
     for k in range(full_iterations * scan.unroll, scan.length):
@@ -157,13 +165,19 @@ def _emit_loop(scan: Scan, count: int, constants: Ops, arrays: Ops, state: Ops) 
             current = _emit_iteration(scan, first + index_constant(k) if k else first, values[a:b], values[b:], current)
         return [counter + index_constant(1), *current, *values[a:]]
 
+    def goes_on(values: Ops) -> XlaOp:
+        return xla.lt(values[0], values[a] if scan.is_bounded else index_constant(count))
+
     init = [index_constant(0), *state, *constants, *arrays]
-    return emit_state_loop(lambda values: xla.lt(values[0], index_constant(count)), step, init)[1:a]
+    return emit_state_loop(goes_on, step, init)[1:a]
 
 
 def _emit_iteration(scan: Scan, iteration: XlaOp, constants: Ops, arrays: Ops, state: Ops) -> Ops:
     """Emit an iteration and return the next carry and buffers."""
-    position = index_constant(scan.length - 1) - iteration if scan.reverse else iteration
+    position = iteration
+    if scan.reverse:
+        last = constants[0] - index_constant(1) if scan.is_bounded else index_constant(scan.length - 1)
+        position = last - iteration
     carry, buffers = state[: scan.carry_count], state[scan.carry_count :]
     results = inline(scan.body, [position, *constants, *carry, *[_slice(x, position) for x in arrays]])
     slices = results[scan.carry_count :]
@@ -331,7 +345,8 @@ class _ReverseScan:
             *[c for c, g in zip(cotangents[scan.carry_count :], has_cotangent[scan.carry_count :], strict=True) if g],
         ]  # fmt: skip
         unroll, reverse = scan.unroll, not scan.reverse
-        pullback = Scan(body, scan.length, len(constants), len(carry_cotangents) + len(accumulators), reverse, unroll)
+        carry_count = len(carry_cotangents) + len(accumulators)
+        pullback = Scan(body, scan.length, len(constants), carry_count, reverse, unroll, scan.is_bounded)
         pullback, inputs = _drop_missing(pullback, [*constants, *carry_cotangents, *accumulators, *slices])
         found_values = iter(emit_scan(pullback, inputs))
         input_cotangents: list[XlaOp | None] = [None] * len(self.inputs)

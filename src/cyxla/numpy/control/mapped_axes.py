@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError
+from cyxla.numpy.control.lengths import Length, NamedSize, agreed_length, escaped
+from cyxla.numpy.tracing.arrays.run_time_sizes import container_kind, flatten_arrays
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray
-from cyxla.numpy.tracing.containers import flatten, kind_of
+from cyxla.numpy.tracing.containers import kind_of
 from cyxla.numpy.tracing.trace import user_line
 
 Axis = int | None
@@ -59,8 +62,8 @@ def axes_of_leaves(name: str, axes: Any, value: Any, path: str) -> list[Axis]:
         The structures differ.
     """
     if axes is None or isinstance(axes, int):
-        return [axes] * len(flatten(value)[0])
-    kind = kind_of(value)
+        return [axes] * len(flatten_arrays(value)[0])
+    kind = container_kind(value)
     if kind is None or kind is not kind_of(axes):
         found = "an array" if kind is None else f"a {type(value).__name__}"
         raise InvalidArgumentError(
@@ -107,7 +110,7 @@ def normalised(axis: int, rank: int, path: str) -> int:
 
 def check_leaf(leaf: Any, path: str) -> None:
     """Raise unless a leaf can be mapped over."""
-    if isinstance(leaf, (TracedArray, np.ndarray, np.generic, bool, int, float, complex)):
+    if isinstance(leaf, (TracedArray, SizedArray, np.ndarray, np.generic, bool, int, float, complex)):
         return
     raise DTypeError(
         f"vmap: {path} is a {type(leaf).__name__}, which has no axis to map over", where=user_line(),
@@ -115,13 +118,13 @@ def check_leaf(leaf: Any, path: str) -> None:
     )  # fmt: skip
 
 
-def common_size(sizes: Sequence[tuple[str, int, int]], axis_size: int | None) -> int:
-    """Return the number of elements.
+def common_size(sizes: Sequence[tuple[str, int, Any, int]], axis_size: int | None) -> Length:
+    """Return the number of elements; runs in which sizes that are known at run time differ fail.
 
     Parameters
     ----------
-    sizes : sequence of (str, int, int)
-        Path, axis and size of each array that is mapped over.
+    sizes : sequence of (str, int, int or TracedArray, int)
+        Path, axis and size of each array that is mapped over, and the size of the padded array.
     axis_size : int, optional
         Number that the caller states.
 
@@ -136,10 +139,8 @@ def common_size(sizes: Sequence[tuple[str, int, int]], axis_size: int | None) ->
         raise InvalidArgumentError(
             "vmap: no argument is mapped over", where=user_line(), hint="give one an axis by in_axes, or give axis_size"
         )
-    named = [(f"{path} has size {size} along axis {axis}", size) for path, axis, size in sizes]
-    named += [] if axis_size is None else [(f"axis_size is {axis_size}", axis_size)]
-    (first, size), *others = named
-    for text, other in others:
-        if other != size:
-            raise ShapeError(f"vmap: {first}, but {text}", where=user_line())
-    return size
+    named = [
+        NamedSize(f"{escaped(path)} has size {{}} along axis {axis}", size, bound) for path, axis, size, bound in sizes
+    ]
+    named += [] if axis_size is None else [NamedSize("axis_size is {}", axis_size, axis_size)]
+    return agreed_length("vmap", named)

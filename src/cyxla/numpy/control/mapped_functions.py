@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from inspect import signature
 from operator import index
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cyxla.errors import DTypeError, InvalidArgumentError, TraceError
-from cyxla.numpy.control.batched_bodies import BatchedBody, capture_values
+from cyxla.numpy.control.batched_bodies import BatchedBody
+from cyxla.numpy.control.lengths import Length
 from cyxla.numpy.control.mapped_axes import (
     Axis,
     axes_of_leaves,
@@ -19,12 +20,23 @@ from cyxla.numpy.control.mapped_axes import (
     common_size,
     normalised,
 )
+from cyxla.numpy.control.padding import Padding
 from cyxla.numpy.gradient.api import compile_wrapper, name_of, with_signature_of
 from cyxla.numpy.indexing.masks import MaskedElements
-from cyxla.numpy.tracing.arrays.sized_array import SizedArray, contains_sized
+from cyxla.numpy.tracing.arrays.run_time_sizes import (
+    array_paths,
+    elements_of,
+    flatten_arrays,
+    inserted,
+    of_sizes,
+    removed,
+    resized,
+    sizes_of,
+)
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, size_array
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.tracing.bodies import Body
-from cyxla.numpy.tracing.containers import Tree, flatten, kind_of, paths
+from cyxla.numpy.tracing.bodies import Body, instruction_of, reachable
+from cyxla.numpy.tracing.containers import Tree, flatten
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import Trace, current, require_current, tracing, user_line
@@ -33,6 +45,7 @@ from cyxla.records import dataclass
 from cyxla.xla.batching import Batcher, Value
 from cyxla.xla.batching.batcher import source_line
 from cyxla.xla.batching.folding import move_from_front, move_to_front
+from cyxla.xla.hlo.builder import XlaOp
 
 _REFUSED_WRITE = (
     "a mapped function writes to {}, which all of its calls share",
@@ -85,6 +98,8 @@ def vmap(
 
     Notes
     -----
+    The number of elements may be known at run time only, as that of ``x[x > 0]``: so is then the size of the results.
+
     A function that writes to an argument that it is mapped over changes the array of the caller; it must not write to
     one that all calls share.
 
@@ -149,29 +164,36 @@ class _Mapped:
     def _traced(self, *args: Any, **kwargs: Any) -> Any:
         arguments = _Arguments.of(args, kwargs, self.in_axes, self.axis_size)
         element = _Element.record(self.fun, arguments)
+        padding = Padding(arguments.length)
         run = BatchedBody(
-            element.body, [*arguments.values(), *capture_values(element.body)], arguments.size
+            element.body, [*arguments.values(padding), *padding.captures(element.body)], arguments.size,
+            mask=padding.mask,
         )  # fmt: skip
         results = run.results()
         count = len(element.results)
-        element.write(arguments, results[count:])
+        element.write(arguments, results[count : count + len(element.written)])
+        sizes = element.sizes(results[count + len(element.written) :])
         axes = axes_of_leaves("out_axes", self.out_axes, element.tree.build(range(count)), "the result")
         stacked = [
-            self._stacked(*parts, run.batcher)
-            for parts in zip(element.results, results, axes, element.paths, strict=False)
+            self._stacked(_Result(*parts), run.batcher, arguments.length.count)
+            for parts in zip(element.results, results[:count], sizes, axes, element.paths, strict=True)
         ]
         return element.tree.build(stacked)
 
-    def _stacked(self, array: TracedArray, value: Value, axis: Axis, path: str, batcher: Batcher) -> TracedArray:
+    def _stacked(self, result: _Result, batcher: Batcher, count: Any) -> Any:
         """Return a result of all elements."""
+        array, value, sizes, axis, path = result
         if axis is not None:
-            op = move_from_front(batcher.lead(value), normalised(axis, array.ndim + 1, path))
-            return TracedArray(op, rank0=Rank0.ARRAY)
+            axis = normalised(axis, array.ndim + 1, path)
+            op = move_from_front(batcher.lead(value), axis)
+            return of_sizes(TracedArray(op, rank0=Rank0.ARRAY), inserted(sizes, axis, count))
         if value.mapped:
             raise InvalidArgumentError(
                 f"vmap: {path} of {name_of(self.fun)} differs by element, but out_axes is None for it",
                 where=user_line(), hint="give an axis along which to stack it",
             )  # fmt: skip
+        if sizes:
+            return of_sizes(TracedArray(value.array), sizes)
         return TracedArray(value.array, array.weak, rank0=array.rank0)
 
     def _run_plainly(self, arguments: _Arguments) -> Any:
@@ -181,6 +203,16 @@ class _Mapped:
         axes = axes_of_leaves("out_axes", self.out_axes, tree.build(range(tree.count)), "the result")
         columns = zip(*[leaves for leaves, _ in results], strict=True)
         return tree.build([c[0] if axis is None else np.stack(c, axis) for c, axis in zip(columns, axes, strict=True)])
+
+
+class _Result(NamedTuple):
+    """Result of an element, its values for all of them, run-time sizes by dimension, axis to stack it, and path."""
+
+    array: Any
+    value: Value
+    sizes: dict[int, Any]
+    axis: Axis
+    path: str
 
 
 @dataclass(frozen=True)
@@ -201,7 +233,7 @@ class _Arguments:
         Axis of each leaf; None for one that all calls share.
     paths : list of str
         Access path of each leaf.
-    size : int
+    length : Length
         Number of elements.
     """
 
@@ -211,7 +243,7 @@ class _Arguments:
     tree: Tree
     axes: list[Axis]
     paths: list[str]
-    size: int
+    length: Length
 
     @staticmethod
     def of(args: Sequence[Any], kwargs: dict[str, Any], in_axes: Any, axis_size: int | None) -> _Arguments:
@@ -225,15 +257,21 @@ class _Arguments:
         named = [(f"argument {k}", a, axes) for k, (a, axes) in enumerate(zip(args, of_args, strict=True))]
         named += [(f"argument {name!r}", value, 0) for name, value in kwargs.items()]
         axes = [axis for path, value, entry in named for axis in axes_of_leaves("in_axes", entry, value, path)]
-        leaf_paths = [leaf for path, value, _ in named for leaf in paths(value, path)]
-        leaves, tree = flatten([*args, *kwargs.values()])
+        leaf_paths = [leaf for path, value, _ in named for leaf in array_paths(value, path)]
+        leaves, tree = flatten_arrays([*args, *kwargs.values()])
         sizes, found = [], []
         for leaf, axis, path in zip(leaves, axes, leaf_paths, strict=True):
             found.append(None if axis is None else normalised(axis, _rank(leaf, path), path))
             if found[-1] is not None:
-                sizes.append((path, axis, np.shape(leaf)[found[-1]]))
-        size = common_size(sizes, axis_size)  # type: ignore[arg-type]
-        return _Arguments(len(args), tuple(kwargs), leaves, tree, found, leaf_paths, size)
+                shapes = [leaf.shape if isinstance(leaf, SizedArray) else np.shape(leaf), np.shape(elements_of(leaf))]
+                sizes.append((path, axis, *[shape[found[-1]] for shape in shapes]))
+        length = common_size(sizes, axis_size)
+        return _Arguments(len(args), tuple(kwargs), leaves, tree, found, leaf_paths, length)
+
+    @property
+    def size(self) -> int:
+        """Number of elements, or the bound of a number that is known at run time."""
+        return self.length.bound
 
     @property
     def mapped(self) -> dict[tuple[int, int], int]:
@@ -244,13 +282,14 @@ class _Arguments:
                 first.setdefault((id(leaf), axis), k)
         return first
 
-    def values(self) -> list[Value]:
+    def values(self, padding: Padding) -> list[Value]:
         """Return the arrays that are mapped over, with the batch in front."""
         trace = require_current()
         found = []
         for (_, axis), k in self.mapped.items():
-            op = trace.capture(value_of(as_traced(self.leaves[k])))
-            found.append(Value(move_to_front(op, axis), True))
+            array = resized(as_traced(elements_of(self.leaves[k])), axis, self.size)
+            op = move_to_front(trace.capture(value_of(array)), axis)
+            found.append(Value(padding.filled(op), True))
         return found
 
     def slices(self, number: int) -> list[Any]:
@@ -260,7 +299,7 @@ class _Arguments:
             for leaf, axis in zip(self.leaves, self.axes, strict=True)
         ]
 
-    def with_elements(self, elements: Sequence[TracedArray]) -> list[Any]:
+    def with_elements(self, elements: Sequence[Any]) -> list[Any]:
         """Return the leaves with an array for one element in the place of each that is mapped over."""
         of_array = dict(zip(self.mapped, elements, strict=True))
         return [
@@ -275,13 +314,8 @@ class _Arguments:
 
 
 def _rank(leaf: Any, path: str) -> int:
-    if isinstance(leaf, SizedArray):
-        raise TraceError(
-            f"vmap: {path} has a size that is only known at run time", where=user_line(),
-            hint="map over arrays of known sizes, or use cyxla.fori_loop",
-        )  # fmt: skip
     check_leaf(leaf, path)
-    return int(np.ndim(leaf))
+    return int(np.ndim(elements_of(leaf)))
 
 
 @dataclass(frozen=True)
@@ -291,10 +325,11 @@ class _Element:
     Attributes
     ----------
     body : Body
-        Instructions. Its results are those of the function, then the new values of arrays that it has written.
+        Instructions. Its results are those of the function, then the new values of arrays that it has written, then
+        the run-time sizes of results.
     tree : Tree
         Structure of the result.
-    results : list of TracedArray
+    results : list of TracedArray or SizedArray
         Leaves of the result.
     paths : list of str
         Access path of each leaf.
@@ -304,7 +339,7 @@ class _Element:
 
     body: Body
     tree: Tree
-    results: list[TracedArray]
+    results: list[Any]
     paths: list[str]
     written: list[int]
 
@@ -318,26 +353,36 @@ class _Element:
             elements = [
                 _element(trace, arguments.leaves[k], axis, arguments.paths[k]) for (_, axis), k in mapped.items()
             ]
-            parameters = [e.op for e in elements]
+            parameters = [elements_of(e).op for e in elements]
             returned = arguments.call(hooks.rewritten(fun), arguments.with_elements(elements))
-            leaves, tree = flatten(returned)
-            leaf_paths = paths(returned, "the result")
-            _refuse_sized(returned, tree, fun)
+            leaves, tree = flatten_arrays(returned)
+            leaf_paths = array_paths(returned, "the result")
             results = [_result(leaf, path, fun) for leaf, path in zip(leaves, leaf_paths, strict=True)]
             for r in results:
-                if r.doubt is not None:
-                    leave(trace, r.doubt)
-            values = [value_of(r) for r in results]
-            written = [n for n, e in enumerate(elements) if e.op is not parameters[n]]
-            values += [value_of(elements[n]) for n in written]
+                if elements_of(r).doubt is not None:
+                    leave(trace, elements_of(r).doubt)
+            values = [value_of(elements_of(r)) for r in results]
+            written = [n for n, e in enumerate(elements) if elements_of(e).op is not parameters[n]]
+            values += [value_of(elements_of(elements[n])) for n in written]
+            values += [value_of(size) for r in results for size in _checked_sizes(r, parameters, fun)]
         body = Body(trace, parameters, values)
         return _Element(body, tree, results, leaf_paths, [list(mapped.values())[n] for n in written])
+
+    def sizes(self, values: Sequence[Value]) -> list[dict[int, Any]]:
+        """Return the run-time sizes of each result by dimension; all elements share them."""
+        remaining = iter(values)
+        return [
+            {d: size_array(next(remaining).array, r.padded.shape[d]) for d in r.run_time_dims}
+            if isinstance(r, SizedArray)
+            else {}
+            for r in self.results
+        ]
 
     def write(self, arguments: _Arguments, values: Sequence[Value]) -> None:
         """Write new values to the arrays that the function has written elements of."""
         for k, value in zip(self.written, values, strict=True):
             array, axis, path = arguments.leaves[k], arguments.axes[k], arguments.paths[k]
-            if not isinstance(array, TracedArray):
+            if not isinstance(array, (TracedArray, SizedArray)):
                 raise TraceError(
                     f"vmap: the function writes to {path}, an array that is not traced", where=user_line(),
                     hint="map over a copy of it",
@@ -345,20 +390,26 @@ class _Element:
             _refuse_shared(arguments, k)
             batch = Batcher(require_current().builder, arguments.size).lead(value)
             assert axis is not None
-            array.overwrite(move_from_front(batch, axis))
+            new = move_from_front(batch, axis)
+            if isinstance(array, TracedArray):
+                array.overwrite(new)
+            else:
+                sizes = inserted(removed(array.counts, axis), axis, arguments.length.count)
+                array[...] = of_sizes(TracedArray(new), sizes)
 
 
-def _element(trace: Trace, leaf: Any, axis: int, path: str) -> TracedArray:
+def _element(trace: Trace, leaf: Any, axis: int, path: str) -> Any:
     """Return a parameter for one element of an array."""
-    shape = as_traced(leaf).aval.static
+    shape = as_traced(elements_of(leaf)).aval.static
     dims = (*shape.dims[:axis], *shape.dims[axis + 1 :])
-    return TracedArray(trace.parameter(shape.with_dims(dims)), origin=path)
+    return of_sizes(TracedArray(trace.parameter(shape.with_dims(dims)), origin=path), removed(sizes_of(leaf), axis))
 
 
 def _refuse_shared(arguments: _Arguments, written: int) -> None:
     """Refuse a write to an array that shares memory with another argument."""
-    array = arguments.leaves[written]
-    for k, other in enumerate(arguments.leaves):
+    array = elements_of(arguments.leaves[written])
+    for k, leaf in enumerate(arguments.leaves):
+        other = elements_of(leaf)
         if isinstance(other, TracedArray) and other.root is array.root and (
             other is not array or arguments.axes[k] != arguments.axes[written]
         ):  # fmt: skip
@@ -368,31 +419,26 @@ def _refuse_shared(arguments: _Arguments, written: int) -> None:
             )  # fmt: skip
 
 
-def _refuse_sized(returned: Any, tree: Tree, fun: Callable[..., Any]) -> None:
-    if not contains_sized(tree):
-        return
-    found = next(_sized_arrays(returned))
-    plan = found.plan if isinstance(found, MaskedElements) else None  # such elements are packed when they are needed
-    instruction = (value_of(found.padded) if plan is None else plan.mask).instruction
+def _checked_sizes(array: Any, parameters: Sequence[XlaOp], fun: Callable[..., Any]) -> list[Any]:
+    """Return the run-time sizes of a result, which must not depend on the element."""
+    if not isinstance(array, SizedArray):
+        return []
+    sizes, rules = list(array.counts.values()), require_current().rules
+    needed = reachable([instruction_of(value_of(n)) for n in sizes], {}, rules, ())
+    if not any(instruction_of(p) in needed for p in parameters) and not any(i.has_side_effect for i in needed):
+        return sizes
+    plan = array.plan if isinstance(array, MaskedElements) else None
+    instruction = instruction_of(value_of(array.padded) if plan is None else plan.mask)
     raise TraceError(
         f"vmap: a result of {name_of(fun)} may have another size for each element, so that they cannot be stacked",
-        where=user_line() if instruction is None else source_line(instruction),
+        where=source_line(instruction),
         hint="reduce it to an array of known size, or use np.where instead of a selection by a mask",
     )
 
 
-def _sized_arrays(value: Any) -> Iterator[SizedArray]:
-    if isinstance(value, SizedArray):
-        yield value
-        return
-    kind = kind_of(value)
-    for part in () if kind is None else kind.parts(value):
-        yield from _sized_arrays(part)
-
-
-def _result(leaf: Any, path: str, fun: Callable[..., Any]) -> TracedArray:
+def _result(leaf: Any, path: str, fun: Callable[..., Any]) -> Any:
     try:
-        return as_traced(leaf)
+        return leaf if isinstance(leaf, SizedArray) else as_traced(leaf)
     except (DTypeError, TypeError):
         raise TraceError(
             f"vmap: {path} of {name_of(fun)} is a {type(leaf).__name__}, which is not an array", where=user_line(),

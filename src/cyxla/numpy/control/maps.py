@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.control.loops import length_of, scan
+from cyxla.numpy.tracing.arrays.run_time_sizes import flatten_arrays
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, raise_unsupported
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.numpy.tracing.containers import map_leaves
 
@@ -51,8 +53,10 @@ def associative_scan(f: Callable[[Any, Any], Any], xs: Any, reverse: bool = Fals
     >>> associative_scan(np.multiply, np.arange(1, 6))
     array([  1,   2,   6,  24, 120])
     """
+    if any(isinstance(x, SizedArray) for x in flatten_arrays(xs)[0]):
+        raise_unsupported("be scanned by cyxla.associative_scan", "use cyxla.scan")
     leading = map_leaves(lambda x: np.moveaxis(_to_array(x), axis, 0), xs)
-    count = length_of("associative_scan", leading, None)
+    count = length_of("associative_scan", leading, None).bound
     reversed_ = map_leaves(lambda x: np.flip(x, 0), leading) if reverse else leading
     prefixes, step = reversed_, 1
     while step < count:

@@ -13,9 +13,11 @@ import numpy as np
 
 from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError, TraceError
 from cyxla.numpy.gradient.backward import Linearised, or_zeros
+from cyxla.numpy.tracing.arrays.run_time_sizes import array_paths, elements_of, fitted, flatten_arrays
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.numpy.tracing.bodies import record
-from cyxla.numpy.tracing.containers import Tree, flatten, paths
+from cyxla.numpy.tracing.containers import Tree, flatten
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.results.promotion import WEAK_DTYPES
 from cyxla.numpy.tracing.trace import current, require_current, user_line
@@ -279,20 +281,20 @@ class Call:
     ) -> Call:  # fmt: skip
         """Trace a call inside the current trace; errors name `caller`."""
         named_arguments: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
-        leaves, tree = flatten(named_arguments)
-        owners = [key for key, value in named_arguments.items() for _ in flatten(value)[0]]
-        names = [path for key, value in named_arguments.items() for path in paths(value, f"argument {key}")]
+        leaves, tree = flatten_arrays(named_arguments)
+        owners = [key for key, value in named_arguments.items() for _ in flatten_arrays(value)[0]]
+        names = [path for key, value in named_arguments.items() for path in array_paths(value, f"argument {key}")]
         differentiated = [owner in selected.keys for owner in owners]
         arrays: dict[int, TracedArray] = {}
         for k, leaf in enumerate(leaves):
-            if differentiated[k] or isinstance(leaf, TracedArray):
-                arrays[k] = _argument(leaf, names[k], differentiated[k] and not allow_int, caller)
+            if differentiated[k] or isinstance(leaf, (TracedArray, SizedArray)):
+                arrays[k] = _argument(elements_of(leaf), names[k], differentiated[k] and not allow_int, caller)
         flat_aux: list[Any] = []
 
         def build(arrays_: list[Any]) -> list[Any]:
             new_leaves = list(leaves)
             for k, array in zip(arrays, arrays_, strict=True):
-                new_leaves[k] = array
+                new_leaves[k] = _of_same_sizes(array, leaves[k])
             return [tree.build(new_leaves)]
 
         def run(values: dict[Any, Any]) -> Any:
@@ -333,27 +335,50 @@ class Call:
         shapes = [gradient_shape(p.shape) for p in self.linear.body.parameters]
         return self.as_arguments([traced(s) for s in or_zeros(cotangents_, shapes)])
 
+    def chosen_leaves(self) -> list[Any]:
+        """Return the arrays of the chosen arguments."""
+        return flatten_arrays([self._arguments[key] for key in self._leaf_indices])[0]
+
     def as_arguments(self, leaves: Sequence[Any]) -> dict[Any, Any]:
         """Return containers like the chosen arguments; `leaves` are those of all parameters of the body."""
-        return {
-            key: flatten(self._arguments[key])[1].build([leaves[n] for n in indices])
-            for key, indices in self._leaf_indices.items()
-        }
+        found = {}
+        for key, indices in self._leaf_indices.items():
+            own, tree = flatten_arrays(self._arguments[key])
+            parts = [leaves[n] for n in indices]
+            found[key] = tree.build([
+                SizedArray(part, leaf.counts) if isinstance(leaf, SizedArray) else part
+                for leaf, part in zip(own, parts, strict=True)
+            ])  # fmt: skip
+        return found
 
     def pullback(self, cotangent: Any) -> tuple[Any, ...]:
         """Pull a cotangent, a container like `out`, back to containers like the arguments."""
-        leaves, tree = flatten(cotangent)
-        if tree != self.out_tree:
+        (leaves, tree), (results, out_tree) = flatten_arrays(cotangent), flatten_arrays(self.out)
+        if tree != out_tree:
             raise TraceError(
                 f"the cotangent must have the structure of the result, {describe(self.out)}", where=user_line()
             )
-        gradients = self.pull([_cotangent(c, r, n) for n, (c, r) in enumerate(zip(leaves, self.results, strict=True))])
+        cotangents: list[XlaOp | None] = []
+        for n, (c, r) in enumerate(zip(leaves, results, strict=True)):
+            sizes = len(r.counts) if isinstance(r, SizedArray) else 0  # which have no derivatives
+            cotangents += [_cotangent(c, r, n), *[None] * sizes]
+        gradients = self.pull(cotangents)
         return tuple(gradients[k] for k in sorted(gradients))
 
 
-def _cotangent(value: Any, result: TracedArray, n: int) -> XlaOp | None:
+def _of_same_sizes(array: TracedArray, leaf: Any) -> Any:
+    """Return the elements of an argument as an array of its sizes; the padding is ones, and has no derivative."""
+    if not isinstance(leaf, SizedArray):
+        return array
+    sized = SizedArray(array, leaf.counts)
+    return SizedArray(filled(sized, 1), leaf.counts) if array.dtype.kind in "fcV" else sized
+
+
+def _cotangent(value: Any, result: Any, n: int) -> XlaOp | None:
     if result.dtype.kind not in "fcV":
         return None
+    if isinstance(result, SizedArray):
+        return value_of(as_traced(fitted(value, result, f"cotangent {n}"), result.dtype))
     array = as_traced(value)
     if array.shape != result.shape:
         raise ShapeError(

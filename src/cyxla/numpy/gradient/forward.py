@@ -17,10 +17,10 @@ from cyxla.numpy.gradient.api import (
 from cyxla.numpy.gradient.backward import Linearised, is_inexact, or_zeros
 from cyxla.numpy.gradient.custom_derivatives import forward_mode
 from cyxla.numpy.gradient.table import zeros
-from cyxla.numpy.tracing.arrays.sized_array import size_leaves
+from cyxla.numpy.tracing.arrays.run_time_sizes import fitted, flatten_arrays
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, size_leaves
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.numpy.tracing.bodies import record
-from cyxla.numpy.tracing.containers import flatten
 from cyxla.numpy.tracing.trace import current, require_current, user_line
 from cyxla.numpy.tracing.user_program.api_boundary import api_boundary
 from cyxla.types import Shape
@@ -85,7 +85,7 @@ def _check_structure(primals: Sequence[Any], tangents: Sequence[Any]) -> None:
                 f"jvp: {name} must be a tuple or list of arguments, got {type(value).__name__}",
                 where=user_line(), hint=f"pass ({name[:-1]},) for a function of one argument",
             )  # fmt: skip
-    if flatten(tuple(primals))[1] != flatten(tuple(tangents))[1]:
+    if flatten_arrays(tuple(primals))[1] != flatten_arrays(tuple(tangents))[1]:
         raise InvalidArgumentError(
             f"jvp: tangents must have the structure of the arguments, {describe(tuple(primals))}", where=user_line()
         )
@@ -96,7 +96,10 @@ def _jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any
     selected = SelectedArguments(list(range(len(primals))), False)
     call = Call.of(fun, primals, {}, selected, has_aux, False, caller="jvp")
     parameters = call.linear.body.parameters
-    directions = [_tangent(t, parameters[n].shape, n) for n, t in enumerate(flatten(tuple(tangents))[0])]
+    arguments, given = (flatten_arrays(tuple(values))[0] for values in (primals, tangents))
+    directions = [
+        _tangent(t, parameters[n].shape, n, like) for n, (t, like) in enumerate(zip(given, arguments, strict=True))
+    ]
     changes = push(call, directions)
     leaves = zip(size_leaves(call.out_tree), changes, call.results, strict=True)
     tangent = call.out_tree.build([r if is_size else traced(c, r.weak) for is_size, c, r in leaves])
@@ -123,8 +126,8 @@ def push(call: Call, directions: Sequence[XlaOp]) -> list[XlaOp]:
     return or_zeros([pushed.get(n) for n in range(len(shapes))], shapes)
 
 
-def _tangent(value: Any, shape: Shape, n: int) -> XlaOp:
-    array = as_traced(value)
+def _tangent(value: Any, shape: Shape, n: int, like: Any) -> XlaOp:
+    array = fitted(value, like, f"jvp: tangent {n}") if isinstance(like, SizedArray) else as_traced(value)
     if array.shape != shape.dims:
         raise ShapeError(
             f"jvp: tangent {n} has shape {array.shape}, but its argument has shape {shape.dims}", where=user_line()

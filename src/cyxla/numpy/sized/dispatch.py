@@ -20,6 +20,7 @@ FAMILIES: Final = (
     "elementwise", "reductions", "joining", "movement", "products", "creation", "shapes", "matrices", "indices",
     "statistics", "sorting", "quantiles", "linear_algebra", "polynomials", "segments", "transforms",
 )  # fmt: skip
+_WRITERS: Final = (np.put, np.put_along_axis, np.putmask, np.place, np.copyto, np.fill_diagonal)  # to their arguments
 
 
 def handler_of(function: Callable[..., Any]) -> Handler | None:
@@ -44,8 +45,20 @@ def call_function(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     if handler is None:
         implementation_of(function)  # raises if arrays of known size are not supported either
         raise_unsupported_function(function)
-    result = handler(function, bind(function, args, kwargs))
-    return _with_empty_padding(result) if require_current().program.gradients else result
+    arguments = bind(function, args, kwargs)
+    if not require_current().program.gradients:
+        return handler(function, arguments)
+    if function not in _WRITERS:
+        arguments = {name: value if name == "out" else _with_finite_padding(value) for name, value in arguments.items()}
+    return _with_empty_padding(handler(function, arguments))
+
+
+def _with_finite_padding(value: Any) -> Any:
+    """Return arguments with ones in the padding, by which the derivatives of other arguments may be multiplied."""
+    if type(value) in (list, tuple):
+        return type(value)(map(_with_finite_padding, value))
+    is_inexact = isinstance(value, SizedArray) and value.dtype.kind in "fc"
+    return value.like(filled(value, 1)) if is_inexact else value
 
 
 def _with_empty_padding(result: Any) -> Any:

@@ -11,17 +11,20 @@ import numpy as np
 from cyxla.errors import ShapeError, UnimplementedError
 from cyxla.numpy.indexing.equal_values import same_size
 from cyxla.numpy.indexing.ranges import range_of
+from cyxla.numpy.tracing.arrays.run_time_sizes import fail_unless, resized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, is_sized
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.records import dataclass
 from cyxla.xla.hlo.builder import functions as xla
-from cyxla.xla.lib import values
 
 _np: Any = np  # its functions dispatch to this package
 
-_SIZE_BITS = 31  # sizes below 2^31 are packed in pairs into the number of a failure
+__all__ = [
+    "Frame", "Mismatch", "align", "array_of", "counts_of", "fail_unless", "fit", "leave_if", "padded_of", "rank_of",
+    "require_equal", "require_same_shape", "resized", "shape_of", "stretched", "wrapped",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -156,19 +159,6 @@ def _require_broadcast(count: TracedArray, size: Any, mismatch: Mismatch) -> Non
     fail_unless(fits, count, size, *mismatch)
 
 
-def fail_unless(
-    holds: Any, first: Any, second: Any, message: str, error: Callable[..., Exception] = ShapeError
-) -> None:
-    """Make runs in which a condition does not hold fail with a message that shows two sizes."""
-    pair: Any = first * (1 << _SIZE_BITS) + second
-
-    def make_error(number: int) -> Exception:
-        return error(message.format(number >> _SIZE_BITS, number & (1 << _SIZE_BITS) - 1))
-
-    failed = value_of(as_traced(_np.logical_not(holds)))
-    require_current().fail_if(failed, value_of(as_traced(pair, np.int64)), make_error)
-
-
 def require_equal(first: Any, second: Any, message: str, error: Callable[..., Exception] = ShapeError) -> None:
     """Make runs in which two sizes differ fail; sizes that are computed alike need no check."""
     if isinstance(first, TracedArray) and isinstance(second, TracedArray) and same_size(first, second):
@@ -192,18 +182,6 @@ def require_same_shape(arrays: Sequence[Any], message: str, error: Callable[...,
                 require_equal(n, m, message, error)
             elif n != m:
                 raise error(message)
-
-
-def resized(data: TracedArray, axis: int, bound: int) -> TracedArray:
-    """Return padded elements with another bound; more padding is zeros."""
-    axis %= data.ndim
-    old = data.shape[axis]
-    if old == bound:
-        return data
-    op = value_of(data)
-    if old > bound:
-        return TracedArray(xla.slice_in_dim(op, 0, bound, 1, axis))
-    return TracedArray(xla.pad_in_dim(op, values.scalar(op, 0), axis, 0, bound - old))
 
 
 def stretched(data: TracedArray, axis: int, count: Any, bound: int, size: Any) -> TracedArray:

@@ -134,6 +134,19 @@ def test_an_argument_whose_value_the_compiler_needs():
         aot.program(graph, config=Config([Feed("x", (6,)), Feed("sizes", (2,))], [Fetch("y")]), name="f")
 
 
+def test_sizes_of_run_time_that_differ_are_a_result(tmp_path):
+    graph = cyxla.Graph()
+    with graph.as_default():
+        x, y = (graph.placeholder("float", [4], name=name) for name in "xy")
+        apply_op("AddV2", apply_op("Where", x), apply_op("Where", y), name="z")
+    library = shared(tmp_path, graph, config=Config([Feed("x", (4,)), Feed("y", (4,))], [Fetch("z")]))
+    assert library.result_names == ["z", "size 0 of z", "sizes that differ"]
+    values, size, differ = library(np.float32([0, 1, 1, 0]), np.float32([0, 0, 1, 1]))
+    np.testing.assert_array_equal(values[:size], [[3], [5]])
+    assert not differ.any()
+    assert library(np.float32([0, 1, 1, 0]), np.float32([0, 1, 1, 1]))[2].tolist() == [3, 4]
+
+
 def test_results_that_are_constants(tmp_path):
     graph = cyxla.Graph()
     with graph.as_default():

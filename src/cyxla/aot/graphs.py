@@ -253,6 +253,8 @@ def _named(result: CompilationResult, inputs: Sequence[_Input], config: Config, 
         names[first] = fetch.name or _default_name(TensorId.of(fetch.id))
         for d, k in zip(output.dynamic, sizes, strict=True):
             names[k] = f"size {d} of {names[first]}"
+    if result.size_checks:
+        names[-1] = "sizes that differ"  # zeros if all agree; see `size_checks`
     written = {}
     for update in result.resource_updates:
         variable = inputs[update.input_index]

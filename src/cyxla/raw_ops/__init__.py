@@ -7,7 +7,7 @@ Hidden ops are in `cyxla.raw_ops.internal`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any as _Any  # Any is the name of an op
 
 from cyxla.core.framework.declarations.op_overrides import OpGenOverrideMap
 from cyxla.core.framework.op_gen import OpNamespace
@@ -22,7 +22,7 @@ def use_overrides(overrides: OpGenOverrideMap | None) -> None:
     _namespaces.update({hidden: OpNamespace(overrides=overrides, hidden=hidden) for hidden in (False, True)})
 
 
-def __getattr__(name: str) -> Callable[..., Any]:
+def __getattr__(name: str) -> Callable[..., _Any]:
     try:
         return getattr(_namespaces[False], name)  # type: ignore[no-any-return]
     except AttributeError:

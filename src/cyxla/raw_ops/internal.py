@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any as _Any  # Any is the name of an op
 
 from cyxla import raw_ops
 
 
-def __getattr__(name: str) -> Callable[..., Any]:
+def __getattr__(name: str) -> Callable[..., _Any]:
     try:
         return getattr(raw_ops._namespaces[True], name)  # type: ignore[no-any-return]
     except AttributeError:

@@ -11,6 +11,7 @@ import numpy as np
 
 from cyxla.core.framework.tensor_shape import UNKNOWN, TensorShape
 from cyxla.core.framework.types import DataType
+from cyxla.tf2xla.lib.size_checks import SizeCheck
 from cyxla.tf2xla.lib.tensor_list import ListKind
 from cyxla.tf2xla.xla_resource import ResourceKind
 from cyxla.xla.hlo.builder import XlaComputation
@@ -164,6 +165,8 @@ class CompilationResult:
         Results in order.
     resource_updates : tuple of ResourceUpdate
         Updates of resources in the order of their arguments.
+    size_checks : tuple of SizeCheck
+        Checks of sizes, whose numbers are the last element of the computation's tuple if there are any.
     """
 
     name: str
@@ -171,11 +174,12 @@ class CompilationResult:
     input_mapping: tuple[int, ...]
     outputs: tuple[Output, ...]
     resource_updates: tuple[ResourceUpdate, ...]
+    size_checks: tuple[SizeCheck, ...] = ()
 
     @property
     def is_empty(self) -> bool:
-        """True if the program has no results and no effects, so that it need not run."""
-        if self.resource_updates or any(output.tuple_indices for output in self.outputs):
+        """True if the program has no results, effects and checks, so that it need not run."""
+        if self.resource_updates or self.size_checks or any(output.tuple_indices for output in self.outputs):
             return False
         instructions = (i for c in self.computation.module().post_order() for i in c.instructions)
         return not any(i.row.side_effect or i.attrs.get("custom_call_has_side_effect") for i in instructions)

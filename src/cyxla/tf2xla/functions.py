@@ -91,6 +91,8 @@ def call_function(context: XlaContext, function: NameAttrList, inputs: Sequence[
     call = xla.call(context.builder, result.computation, operands)
     parts = tuple_elements(call)
     apply_updates(result, inputs, parts)
+    if result.size_checks:
+        context.size_checks.add(result.size_checks, parts[-1])
     return [expression_of(output, inputs, parts) for output in result.outputs]
 
 

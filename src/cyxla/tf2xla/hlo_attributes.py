@@ -8,7 +8,7 @@ from typing import Any
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.tensor_shape import SCALAR
 from cyxla.core.framework.types import DataType
-from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
 from cyxla.tf2xla.argument import Argument, ArgumentKind
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_compiler import CompileOptions
@@ -67,6 +67,8 @@ def computation_of(
     compiled = ctx.xla.compiler.compile_function(function, args, _NO_CONSTANT_RESULTS)
     if compiled.resource_updates or (single and len(compiled.outputs) != 1):
         raise InvalidArgumentError(f"{attr} {function.name!r} must return one value, and have no side effects")
+    if compiled.size_checks:
+        raise UnimplementedError(f"{attr} {function.name!r} compares sizes that are known only at run time")
     builder = XlaBuilder(f"{compiled.computation.name}_scalars")
     parameters = [xla.parameter(builder, i, Shape.array(element_type(t))) for i, t in enumerate(types)]
     call = xla.call(builder, compiled.computation, [parameters[i] for i in compiled.input_mapping])

@@ -74,11 +74,14 @@ class CompileOptions:
         True if unmodified resources are returned as well.
     fake_param_shapes : tuple of (int, tuple of int)
         Shapes of results that are FakeParam nodes, by index.
+    check_sizes : bool
+        True if the computation returns whether sizes that are known only at run time agree; see `size_checks`.
     """
 
     resolve_constants: bool = True
     return_all_resources: bool = False
     fake_param_shapes: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    check_sizes: bool = True
 
 
 class XlaCompiler:
@@ -268,7 +271,7 @@ class XlaCompiler:
     def _build_computation(
         self, name: str, context: XlaContext, mapping: tuple[int, ...], options: CompileOptions
     ) -> CompilationResult:
-        """Build the result tuple: nonconstant results in order, then resources in the order of their arguments."""
+        """Build the result tuple: nonconstant results in order, resources in the order of their arguments, checks."""
         elements: list[XlaOp] = []
 
         def add_outputs(parts: Sequence[XlaOp]) -> tuple[int, ...]:
@@ -284,8 +287,11 @@ class XlaCompiler:
             for r in context.resources
             if r.is_initialized and (r.is_modified or options.return_all_resources)
         )
+        checks = tuple(context.size_checks.checks) if options.check_sizes else ()
+        if checks:
+            elements.append(context.size_checks.vector())
         root = xla.tuple_(context.builder, elements)
-        return CompilationResult(name, context.builder.build(root), mapping, outputs, updates)
+        return CompilationResult(name, context.builder.build(root), mapping, outputs, updates, checks)
 
     @staticmethod
     def _output(context: XlaContext, value: XlaExpression, add_outputs: Any, options: CompileOptions) -> Output:

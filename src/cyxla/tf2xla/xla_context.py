@@ -9,6 +9,7 @@ import numpy as np
 
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
+from cyxla.tf2xla.lib.size_checks import SizeChecks
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_expression import XlaExpression
 from cyxla.tf2xla.xla_resource import XlaResource
@@ -38,6 +39,7 @@ class XlaContext:
         self.fake_param_shapes: dict[str, TensorShape] = {}  # shapes of FakeParam nodes by name
         self.retvals: dict[int, XlaExpression] = {}
         self.resources: list[XlaResource] = []
+        self.size_checks = SizeChecks()  # of sizes that are known only at run time
         self._constants = ConstantEvaluator()
 
     def reducer(self, opcode: str, dtype: DataType) -> XlaComputation:

@@ -13,7 +13,7 @@ from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
-from cyxla.tf2xla.lib.bounded_shapes import any_dynamic, rule_of
+from cyxla.tf2xla.lib.bounded_shapes import any_dynamic, compared_sizes, rule_of
 from cyxla.tf2xla.lib.dynamic_sizes import require_static
 from cyxla.tf2xla.lib.tensor_list import XlaTensorList
 from cyxla.tf2xla.types import element_type
@@ -391,6 +391,8 @@ class Lowering(XlaOpKernel):
             values = [get(i) for i in indices]
             args.append(values if name in props.input_lists else values[0])
         if rule is not None and any_dynamic(args):
+            for pair in compared_sizes(self.type_string, args, self._attrs):
+                ctx.xla.size_checks.add_pair(self.name, self.type_string, pair)
             ctx.set_results(rule(self._function, args, self._attrs))
         else:
             ctx.set_results(self._function(*args, **self._attrs))

@@ -35,6 +35,17 @@ def overridden():
 X = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
 
 
+@pytest.mark.parametrize("module", [cyxla.raw_ops, cyxla.raw_ops.internal])
+def test_names_of_ops_are_functions_of_ops(module):
+    """No name that a module imports stands for an op, as `typing.Any` would for the op Any."""
+    names = [name for name in dir(module) if name not in ("internal", "use_overrides")]
+    assert [name for name in names if not inspect.isfunction(getattr(module, name))] == []
+
+
+def test_any():
+    assert cyxla.raw_ops.Any(input=np.array([False, True]), reduction_indices=np.int32([0])) == np.True_
+
+
 def test_functions_compute_on_arrays():
     product = cyxla.raw_ops.MatMul(a=X, b=X, transpose_b=True)
     np.testing.assert_array_equal(product, X @ X.T)

@@ -16,6 +16,7 @@ from cyxla.core.framework.types import DataType
 from cyxla.core.framework.variable import Var
 from cyxla.errors import UnimplementedError
 from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult, Output
+from cyxla.tf2xla.lib.size_checks import raise_failure
 from cyxla.tf2xla.xla_compiler import argument_for
 from cyxla.tf2xla.xla_resource import ResourceKind
 from cyxla.xla.client import LocalClient, LocalExecutable
@@ -38,11 +39,20 @@ class Program:
         self._is_plain = all(o.tuple_indices == (k,) and o.value is None for k, o in enumerate(outputs))
 
     def run(self, values: Sequence[Array | None]) -> Sequence[Array]:
-        """Run the executable on the values of all arguments, and return its results: outputs and variable updates."""
+        """Run the executable on the values of all arguments, and return its results: outputs and variable updates.
+
+        Raises
+        ------
+        OpError
+            Sizes that are known only at run time do not agree.
+        """
         if self.executable is None:
             return ()
         results = self.executable.run([values[i] for i in self.result.input_mapping])
-        return results if isinstance(results, tuple) else (results,)
+        results = results if isinstance(results, tuple) else (results,)
+        if self.result.size_checks:
+            raise_failure(self.result.size_checks, results[-1])
+        return results
 
     def write_back(self, variables: Sequence[Var | None] | Mapping[int, Var], values: Sequence[Array]) -> None:
         """Assign the variables their new values."""

@@ -7,6 +7,7 @@ static shapes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,10 +16,26 @@ from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.geometry.shape_operands import axes_of, axis_of
 from cyxla.core.framework.shape_fns.common import ELEMENTWISE_SHAPES
 from cyxla.tf2xla.lib.dynamic_sizes import is_dynamic, require_static, set_dynamic_size, split_dynamic
+from cyxla.tf2xla.lib.size_agreement import broadcast_size, sizes_at, sizes_that_agree
+from cyxla.tf2xla.lib.size_checks import SizePair
 from cyxla.types import ElementType, Shape
-from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import XlaBuilder, XlaOp
 from cyxla.xla.hlo.builder import functions as xla
-from cyxla.xla.lib.values import broadcast_to, iota_along, max_value, min_value, rank_of, scalar, select, sizes_of
+from cyxla.xla.lib.values import (
+    broadcast_to,
+    iota_along,
+    is_integer,
+    is_narrow,
+    max_value,
+    min_value,
+    rank_of,
+    scalar,
+    select,
+    sizes_of,
+    sum_of,
+    widened,
+    zeros_like,
+)
 
 Kernel: TypeAlias = Callable[..., Any]  # (*operands, **attributes) -> result
 Rule: TypeAlias = Callable[[Kernel, Sequence[Any], Mapping[str, Any]], Any]
@@ -39,47 +56,30 @@ def any_dynamic(args: Sequence[Any]) -> bool:
     return any(any_dynamic(x) if isinstance(x, list) else isinstance(x, XlaOp) and is_dynamic(x) for x in args)
 
 
-def _with_sizes(x: XlaOp, sizes: Mapping[int, XlaOp]) -> XlaOp:
+def with_sizes(x: XlaOp, sizes: Mapping[int, XlaOp]) -> XlaOp:
+    """Set the sizes of several dimensions."""
     for dimension, size in sizes.items():
         x = set_dynamic_size(x, size, dimension)
     return x
 
 
 def _elementwise(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
-    """Broadcast dimensions of one element, and set the dynamic sizes of the result; others that differ are cut."""
-    parts = [split_dynamic(x) for x in args]
-    rank = max((rank_of(padded) for padded, _ in parts), default=0)
+    """Broadcast dimensions of one element, and set the dynamic sizes of the result."""
+    rank = max(map(rank_of, args), default=0)
     sizes: dict[int, XlaOp] = {}
     for position in range(rank):
-        own = [_size_at(x, of_x, position - rank) for x, of_x in parts]
-        if any(isinstance(n, XlaOp) for n in own):
-            sizes[position] = _broadcast_size(parts, own)
-    repeated = [_repeated(padded, of_x, sizes, rank) for padded, of_x in parts]
-    return _with_sizes(kernel(*repeated, **attrs), sizes)
-
-
-def _size_at(padded: XlaOp, sizes: Mapping[int, XlaOp], position: int) -> XlaOp | int:
-    """Return the size of a dimension, counted from the last; 1 if there is none."""
-    dimension = position + rank_of(padded)
-    return sizes.get(dimension, sizes_of(padded)[dimension]) if dimension >= 0 else 1
-
-
-def _broadcast_size(parts: Sequence[Any], sizes: Sequence[XlaOp | int]) -> XlaOp:
-    """Return the size to which dimensions are broadcast: that of those with other than one element."""
-    builder = next(padded.builder for padded, _ in parts)
-    total = xla.constant(builder, np.int32(1))
-    for size in dict.fromkeys(n for n in sizes if not isinstance(n, int) or n != 1):
-        n = xla.constant(builder, np.int32(size)) if isinstance(size, int) else size
-        lesser, one = xla.minimum(total, n), scalar(total, 1)
-        total = select(xla.eq(total, one), n, select(xla.eq(n, one), total, lesser))
-    return total
+        own = sizes_at(args, position - rank)
+        if any(n.value is not None for n in own):
+            sizes[position] = broadcast_size(own)
+    repeated = [_repeated(*split_dynamic(x), sizes, rank) for x in args]
+    return with_sizes(kernel(*repeated, **attrs), sizes)
 
 
 def _repeated(padded: XlaOp, own: Mapping[int, XlaOp], sizes: Mapping[int, XlaOp], rank: int) -> XlaOp:
     """Repeat the only element of dynamic dimensions along the bound, where the result has several."""
     for dimension, size in own.items():
         to = sizes[dimension + rank - rank_of(padded)]
-        if sizes_of(padded)[dimension] > 1 and to is not size:
+        if sizes_of(padded)[dimension] > 1 and to.instruction is not size.instruction:
             is_repeated = xla.and_(xla.eq(size, scalar(size, 1)), xla.gt(to, scalar(to, 1)))
             first = xla.slice_in_dim(padded, 0, 1, 1, dimension)
             padded = select(is_repeated, broadcast_to(first, sizes_of(padded)), padded)
@@ -94,7 +94,7 @@ def _padded(result: XlaOp) -> XlaOp:
         return result
     parts = [shape.static, *[Shape.array(ElementType.S32)] * len(shape.dims)]
     static = xla.custom_call(result.builder, "PadToStatic", [result], Shape.tuple(parts))
-    return _with_sizes(xla.get_tuple_element(static, 0), {d: xla.get_tuple_element(static, d + 1) for d in sizes})
+    return with_sizes(xla.get_tuple_element(static, 0), {d: xla.get_tuple_element(static, d + 1) for d in sizes})
 
 
 @_rule(
@@ -113,6 +113,11 @@ def rule_of(op: str) -> Rule | None:
     return _elementwise if ops.look_up(op).shape_inference_fn in ELEMENTWISE_SHAPES else None
 
 
+def compared_sizes(op: str, args: Sequence[Any], attrs: Mapping[str, Any]) -> list[SizePair]:
+    """Return the sizes of operands that must be equal at run time; raises as `sizes_that_agree`."""
+    return sizes_that_agree(op, rule_of(op) is _elementwise, args, attrs)
+
+
 @_rule("Gather", "GatherV2")
 def _gather(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
     """Replace the gathered dimension by those of the indices, with their dynamic sizes."""
@@ -123,7 +128,7 @@ def _gather(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> Xl
         require_static(indices, "the indices of a batched gather")
     padded, sizes = split_dynamic(indices)
     axis = axis_of(rest[0], rank_of(params)) if rest else 0
-    return _with_sizes(kernel(params, padded, *rest, **attrs), {axis + d: size for d, size in sizes.items()})
+    return with_sizes(kernel(params, padded, *rest, **attrs), {axis + d: size for d, size in sizes.items()})
 
 
 @_rule("GatherNd")
@@ -134,26 +139,28 @@ def _gather_nd(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) ->
     padded, sizes = split_dynamic(indices)
     if rank_of(padded) - 1 in sizes:
         require_static(indices, "the indices of a gather")
-    return _with_sizes(kernel(params, padded, **attrs), sizes)
+    return with_sizes(kernel(params, padded, **attrs), sizes)
 
 
 @_rule("Squeeze")
 def _squeeze(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
-    """Remove dimensions of size 1; dynamic dimensions cannot be removed."""
+    """Remove static dimensions of size 1; which dynamic ones have it is not known."""
     (x,) = args
     padded, sizes = split_dynamic(x)
     rank = rank_of(padded)
-    removed = [d % max(rank, 1) for d in attrs["squeeze_dims"]] or [d for d, n in enumerate(sizes_of(padded)) if n == 1]
-    if sizes.keys() & set(removed):
+    removed = [d % max(rank, 1) for d in attrs["squeeze_dims"]]
+    doubtful = sizes.keys() & set(removed) if removed else {d for d in sizes if sizes_of(padded)[d]}
+    if doubtful:
         require_static(x, "the input of Squeeze")
-    return _with_sizes(kernel(padded, **attrs), {d - sum(g < d for g in removed): size for d, size in sizes.items()})
+    removed = removed or [d for d, n in enumerate(sizes_of(padded)) if n == 1]
+    return with_sizes(kernel(padded, **attrs), {d - sum(g < d for g in removed): size for d, size in sizes.items()})
 
 
 @_rule("ExpandDims")
 def _expand_dims(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
     padded, sizes = split_dynamic(args[0])
     axis = axis_of(args[1], rank_of(padded) + 1, "dim")
-    return _with_sizes(kernel(padded, args[1], **attrs), {d + (axis <= d): size for d, size in sizes.items()})
+    return with_sizes(kernel(padded, args[1], **attrs), {d + (axis <= d): size for d, size in sizes.items()})
 
 
 @_rule("Reshape")
@@ -161,16 +168,16 @@ def _reshape(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> X
     """Reshape arrays with a dynamic number of rows, which must be given as -1."""
     x, shape = args
     padded, sizes = split_dynamic(x)
-    result = kernel(padded, shape, **attrs)
-    if set(sizes) != {0} or not shape.size or shape[0] != -1 or sizes_of(result)[0] != sizes_of(padded)[0]:
+    row = prod(sizes_of(padded)[1:])
+    if set(sizes) != {0} or not shape.size or shape[0] != -1 or prod(shape[1:].tolist()) != row:
         require_static(x, "the input of Reshape")
-    return _with_sizes(result, sizes)
+    return with_sizes(kernel(padded, shape, **attrs), sizes)
 
 
 # ------------------------------------------------------------------------------------------------------- reductions
 
 
-def _mask_padding(x: XlaOp, sizes: Mapping[int, XlaOp], filler: XlaOp) -> XlaOp:
+def mask_padding(x: XlaOp, sizes: Mapping[int, XlaOp], filler: XlaOp) -> XlaOp:
     """Replace elements beyond the dynamic sizes by a value."""
     for dimension, size in sizes.items():
         position = iota_along(x.builder, ElementType.S32, sizes_of(x), dimension)
@@ -183,9 +190,9 @@ def _reduction(filler: Callable[[XlaOp], XlaOp]) -> Rule:
         padded, sizes = split_dynamic(args[0])
         axes = set(axes_of(args[1], rank_of(padded)))
         removed = {d: size for d, size in sizes.items() if d in axes}
-        result = kernel(_mask_padding(padded, removed, filler(padded)), args[1], **attrs)
+        result = kernel(mask_padding(padded, removed, filler(padded)), args[1], **attrs)
         keep = attrs["keep_dims"]
-        return _with_sizes(
+        return with_sizes(
             result, {_result_dimension(d, axes, keep): size for d, size in sizes.items() if d not in axes}
         )
 
@@ -198,6 +205,7 @@ def _result_dimension(dimension: int, axes: set[int], keep: bool) -> int:
 
 for _name, _filler in (
     ("Sum", lambda x: scalar(x, 0)),
+    ("EuclideanNorm", lambda x: scalar(x, 0)),
     ("Prod", lambda x: scalar(x, 1)),
     ("Max", min_value),
     ("Min", max_value),
@@ -209,14 +217,28 @@ for _name, _filler in (
 
 @_rule("Mean")
 def _mean(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
-    """Scale the mean over the padded array, with zeros as padding, by the ratio of padded to dynamic size."""
+    """Divide the sum by the number of elements, in the type in which the eager kernel does; see `widened`."""
     padded, sizes = split_dynamic(args[0])
-    axes = set(axes_of(args[1], rank_of(padded)))
-    result, kept_sizes = split_dynamic(_reduction(lambda x: scalar(x, 0))(kernel, args, attrs))
-    for dimension in sizes.keys() & axes:
-        ratio = scalar(result, sizes_of(padded)[dimension]) / xla.convert(sizes[dimension], result.shape.dtype)
-        result = result * broadcast_to(ratio, sizes_of(result))
-    return _with_sizes(result, kept_sizes)
+    axes = axes_of(args[1], rank_of(padded))
+    if not sizes.keys() & set(axes):
+        return _reduction(lambda x: scalar(x, 0))(kernel, args, attrs)  # type: ignore[no-any-return]
+    removed = {d: size for d, size in sizes.items() if d in axes}
+    present = widened(mask_padding(padded, removed, scalar(padded, 0)))
+    total = sum_of(present, axes, attrs["keep_dims"])
+    number = _product([removed.get(d, n) for d, n in enumerate(sizes_of(padded)) if d in axes], padded.builder)
+    count = broadcast_to(xla.convert(number, total.shape.dtype), sizes_of(total))
+    mean = total / count
+    if is_integer(mean):
+        mean = select(xla.eq(count, zeros_like(count)), zeros_like(mean), mean)
+    result = xla.convert(mean, padded.shape.dtype) if is_narrow(padded) else mean
+    keep = attrs["keep_dims"]
+    return with_sizes(result, {_result_dimension(d, set(axes), keep): n for d, n in sizes.items() if d not in axes})
+
+
+def _product(sizes: Sequence[XlaOp | int], builder: XlaBuilder) -> XlaOp:
+    """Return the product of sizes as an s64 scalar."""
+    factors = [xla.convert(n, ElementType.S64) for n in sizes if isinstance(n, XlaOp)]
+    return prod(factors, start=xla.constant(builder, np.int64(prod(n for n in sizes if isinstance(n, int)))))
 
 
 # ------------------------------------------------------------------------------------------------------------ sizes

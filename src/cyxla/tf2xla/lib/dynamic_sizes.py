@@ -6,6 +6,8 @@ function, the padded array is passed together with its sizes; kernels without su
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from cyxla.errors import UnimplementedError
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -49,8 +51,13 @@ def require_static(op: XlaOp, description: str) -> XlaOp:
         A size is dynamic.
     """
     if is_dynamic(op):
-        raise UnimplementedError(
-            f"{description} is {op.shape}, whose size is known only at run time",
-            hint="leave this node out of what is compiled",
-        )
+        refuse_dynamic(op, description)
     return op
+
+
+def refuse_dynamic(op: XlaOp, description: str, reason: str = "") -> NoReturn:
+    """Raise the error about a value of dynamic size."""
+    raise UnimplementedError(
+        f"{description} is {op.shape}, whose size is known only at run time{reason}",
+        hint="leave this node out of what is compiled",
+    )

@@ -360,7 +360,8 @@ class ExpressionTransformer(ast.NodeTransformer):
         hook = _MEMBERSHIP.get(type(op))
         if isinstance(op, _EQUALITY) and has_tuple:
             equal = build.hook("are_equal", left, right)
-            return build.located_expr(equal if isinstance(op, ast.Eq) else build.hook("not_", equal), node)
+            is_equal = isinstance(op, ast.Eq)
+            return cast(ast.expr, build.located_expr(equal if is_equal else build.hook("not_", equal), node))
         if hook is not None:
             return cast(ast.expr, build.located_expr(build.hook(hook, left, right), node))
         if not isinstance(op, _IDENTITY) or _is_never_traced(left) or _is_never_traced(right):

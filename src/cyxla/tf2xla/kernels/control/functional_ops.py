@@ -10,8 +10,9 @@ import numpy as np
 
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.graph.function_gradients import symbolic_gradient
-from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
 from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult, ResourceUpdate
+from cyxla.tf2xla.branch_results import common_parts, common_result
 from cyxla.tf2xla.const_analysis import loop_invariants
 from cyxla.tf2xla.functions import (
     apply_updates,
@@ -22,6 +23,7 @@ from cyxla.tf2xla.functions import (
     parts_of,
     tuple_elements,
 )
+from cyxla.tf2xla.lib.size_checks import first_failures, no_failures
 from cyxla.tf2xla.lib.tensor_list import XlaTensorList
 from cyxla.tf2xla.lib.typed_values import full
 from cyxla.tf2xla.xla_compiler import CompileOptions, XlaCompiler, fake_params_of
@@ -108,13 +110,15 @@ def _branches(ctx: XlaOpKernelContext, selector: XlaOp, branches: Sequence[NameA
         args = arguments_of(ctx.xla, inputs, constants, keep=False)
         results = [compiler.compile_function(branch, args, _OPTIONS) for branch in branches]
     results = _with_fake_param_shapes(compiler, branches, args, results)
-    _check_equal_results(branches, results)
+    common = common_result([branch.name for branch in branches], results)
     carried = [i for i, arg in enumerate(args) if arg.kind is not ArgumentKind.CONSTANT]
     operand = xla.tuple_(ctx.builder, [part for i in carried for part in parts_of(ctx.xla, inputs[i])])
-    bodies = [_with_tuple_operand(result, operand.shape) for result in results]
+    bodies = [_with_tuple_operand(results, k, operand.shape, common) for k in range(len(results))]
     parts = tuple_elements(xla.conditional(selector, bodies, [operand] * len(bodies)))
-    apply_updates(_any_modified(results), inputs, parts)
-    for i, output in enumerate(results[0].outputs):
+    apply_updates(common, inputs, parts)
+    if common.size_checks:
+        ctx.xla.size_checks.add(common.size_checks, parts[-1])
+    for i, output in enumerate(common.outputs):
         ctx.set_output_expression(i, expression_of(output, inputs, parts))
 
 
@@ -153,32 +157,17 @@ def _with_fake_param_shapes(
     return result
 
 
-def _check_equal_results(branches: Sequence[NameAttrList], results: Sequence[CompilationResult]) -> None:
-    """Raise unless the branches return the same types and shapes."""
-    first = results[0]
-    for branch, result in zip(branches, results, strict=True):
-        for k, (a, b) in enumerate(zip(first.outputs, result.outputs, strict=True)):
-            if (a.dtype, a.shape, a.tensor_list) != (b.dtype, b.shape, b.tensor_list):
-                raise ShapeError(
-                    f"result {k} is {a.dtype}{list(a.shape or ())} in branch {branches[0].name!r} and "
-                    f"{b.dtype}{list(b.shape or ())} in {branch.name!r}: compiled branches must agree"
-                )
-
-
-def _any_modified(results: Sequence[CompilationResult]) -> CompilationResult:
-    """Return the first result, with resources marked modified if any branch modifies them."""
-    modified = {u.input_index for result in results for u in result.resource_updates if u.modified}
-    updates = tuple(replace(u, modified=u.input_index in modified) for u in results[0].resource_updates)
-    return replace(results[0], resource_updates=updates)
-
-
-def _with_tuple_operand(result: CompilationResult, shape: Shape) -> XlaComputation:
-    """Wrap a computation so that it takes its operands as one tuple."""
-    builder = XlaBuilder(f"{result.computation.name}_branch")
+def _with_tuple_operand(
+    results: Sequence[CompilationResult], branch: int, shape: Shape, common: CompilationResult
+) -> XlaComputation:
+    """Wrap the computation of a branch so that it takes its operands as one tuple, and returns the common results."""
+    computation = results[branch].computation
+    builder = XlaBuilder(f"{computation.name}_branch")
     state = xla.parameter(builder, 0, shape)
-    parts = tuple_elements(state) if shape.elements else []
-    call = xla.call(builder, result.computation, parts)
-    return builder.build(call)
+    call = xla.call(builder, computation, tuple_elements(state) if shape.elements else [])
+    if not common.size_checks and not any(output.dynamic for output in common.outputs):
+        return builder.build(call)  # which has that form
+    return builder.build(xla.tuple_(builder, common_parts(tuple_elements(call), results, branch, common)))
 
 
 # ----------------------------------------------------------------------------------------------------------- loops
@@ -196,10 +185,14 @@ def _run_loop(ctx: XlaOpKernelContext) -> Any:
     args, body, inputs = _with_known_shapes(ctx, inputs, constants, body_name)
     cond = compiler.compile_function(cond_name, args, _OPTIONS)
     carried = [i for i, arg in enumerate(args) if arg.kind is not ArgumentKind.CONSTANT]
-    init = xla.tuple_(ctx.builder, [part for i in carried for part in parts_of(ctx.xla, inputs[i])])
+    _refuse_checks(cond_name, cond)
+    checks = [no_failures(ctx.builder, body.size_checks)] if body.size_checks else []
+    init = xla.tuple_(ctx.builder, [*(part for i in carried for part in parts_of(ctx.xla, inputs[i])), *checks])
     ranges = _state_ranges(ctx, inputs, carried)
-    loop = xla.while_(_condition(cond, init.shape), _loop_body(body, init.shape, carried, ranges), init)
+    loop = xla.while_(_condition(cond, init.shape, len(checks)), _loop_body(body, init.shape, carried, ranges), init)
     final = tuple_elements(loop)
+    if checks:
+        ctx.xla.size_checks.add(body.size_checks, final[-1])
     for i, x in enumerate(inputs):
         _set_output(ctx, i, x, [final[k] for k in ranges[i]] if i in ranges else [])
 
@@ -258,8 +251,22 @@ def _initialize(ctx: XlaOpKernelContext, resource: XlaResource, update: Resource
         gradient.value = zeros if gradient.value is None else gradient.value
 
 
+def _refuse_checks(name: NameAttrList, cond: CompilationResult) -> None:
+    """Raise if the condition of a loop compares sizes at run time, which it could not report."""
+    for check in cond.size_checks[:1]:
+        raise UnimplementedError(
+            f"{check.op} {check.node!r} in the condition {name.name!r} compares sizes known only at run time",
+            hint="move this node to the body of the loop",
+        )
+
+
 def _check_state(inputs: Sequence[XlaExpression], args: Sequence[Argument], result: CompilationResult) -> None:
     for i, (x, arg, output) in enumerate(zip(inputs, args, result.outputs, strict=True)):
+        if output.dynamic:
+            raise UnimplementedError(
+                f"loop variable {i} enters as {x.dtype}{list(x.shape)}, and leaves with a size known only at run time",
+                hint="keep an array of fixed size in the loop, or leave the loop out of what is compiled",
+            )
         if arg.kind is ArgumentKind.PARAMETER and output.shape != x.shape:
             raise ShapeError(
                 f"loop variable {i} enters as {x.dtype}{list(x.shape)}, and leaves as {list(output.shape or ())}",
@@ -277,10 +284,12 @@ def _state_ranges(ctx: XlaOpKernelContext, inputs: Sequence[XlaExpression], carr
     return ranges
 
 
-def _condition(cond: CompilationResult, shape: Shape) -> XlaComputation:
+def _condition(cond: CompilationResult, shape: Shape, checks: int) -> XlaComputation:
+    """Build the condition: a computation of the state tuple, whose last `checks` elements it does not read."""
     builder = XlaBuilder(f"{cond.computation.name}_condition")
     state = xla.parameter(builder, 0, shape)
-    result = xla.call(builder, cond.computation, tuple_elements(state))
+    values = tuple_elements(state)
+    result = xla.call(builder, cond.computation, values[: len(values) - checks])
     predicate = xla.get_tuple_element(result, cond.outputs[0].tuple_indices[0])
     if predicate.shape.dims:
         raise ShapeError(f"the condition of a loop must be a scalar; it has the shape {list(predicate.shape.dims)}")
@@ -295,6 +304,7 @@ def _loop_body(
     """Build the loop body: a computation from the state tuple to the next one."""
     builder = XlaBuilder(f"{body.computation.name}_turn")
     state = tuple_elements(xla.parameter(builder, 0, shape))
+    checked = state.pop() if body.size_checks else None
     parts = tuple_elements(xla.call(builder, body.computation, state))
     updates = {u.input_index: u.tuple_indices for u in body.resource_updates}
     after: list[XlaOp] = []
@@ -304,6 +314,8 @@ def _loop_body(
             raise InvalidArgumentError(f"loop variable {i} is a resource that the body exchanges for another")
         result = updates.get(i, ()) if output.input_index >= 0 else output.tuple_indices
         after += [parts[k] for k in result] if result else [state[k] for k in ranges[i]]
+    if checked is not None:
+        after.append(first_failures(checked, parts[-1]))
     return builder.build(xla.tuple_(builder, after))
 
 

@@ -22,6 +22,7 @@ from cyxla.tf2xla.hlo_attributes import (
     preferred_type,
 )
 from cyxla.tf2xla.lib import linalg
+from cyxla.tf2xla.lib.bounded_shapes import mask_padding, with_sizes
 from cyxla.tf2xla.lib.dynamic_sizes import set_dynamic_size, split_dynamic
 from cyxla.tf2xla.lib.einsum import contract
 from cyxla.tf2xla.lib.tiles import concatenate_tiles, split_tiles
@@ -463,10 +464,15 @@ def _set_bound(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("XlaSetDynamicDimensionSize", const=("dim_index",))
 def _set_size(ctx: XlaOpKernelContext) -> Any:
-    """Emit a set-dimension-size."""
-    x, axis = ctx.input("input"), ctx.constant_input_as_int_scalar("dim_index")
+    """Emit a set-dimension-size, which clamps the size to 0 .. bound; what a size that grows again exposes is 0."""
+    x, axis = ctx.dynamic_input("input"), ctx.constant_input_as_int_scalar("dim_index")
     ctx.require(0 <= axis < rank_of(x), f"dim_index {axis} is not a dimension of {list(sizes_of(x))}")
-    return set_dynamic_size(x, ctx.input("size"), axis)
+    padded, sizes = split_dynamic(x)
+    if axis in sizes:
+        padded = mask_padding(padded, {axis: sizes.pop(axis)}, scalar(padded, 0))
+    size = ctx.input("size")
+    sizes[axis] = xla.clamp(scalar(size, 0), size, scalar(size, sizes_of(padded)[axis]))
+    return with_sizes(padded, sizes)
 
 
 @xla_kernel("XlaRemoveDynamicDimensionSize", const=("dim_index",))

@@ -78,7 +78,7 @@ def _paths(tree: Any, path: str) -> list[str]:
     return [leaf for k, part in enumerate(tree) for leaf in _paths(part, f"{path}[{k}]")]
 
 
-def signature(dtype: np.dtype[Any], dims: Sequence[int]) -> str:
+def signature(dtype: np.dtype[Any], dims: Sequence[int | str]) -> str:
     """Return the type of an array as text: ``float32[2,3]``."""
     return f"{dtype}[{','.join(map(str, dims))}]"
 
@@ -200,12 +200,17 @@ def _cast(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
     return cast if fits else None
 
 
-def match_out(out: Any, results: Any, outputs: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]) -> list[Any]:
-    """Return the arrays of `out=` by output number; None for results that the call allocates."""
+def match_out(out: Any, results: Any, outputs: tuple[tuple[Any, ...], ...]) -> list[Any]:
+    """Return the arrays of `out=` by output number; None for results that the call allocates.
+
+    Each of `outputs` has a dtype, sizes, and perhaps the dimensions whose sizes are bounds, below which any size is
+    accepted; `write_out` then requires those of the results.
+    """
     given: list[Any] = [None] * len(outputs)
     for path, leaf, array in _match_out(out, results, "out"):
         if array is not None:
-            _check_out(array, *outputs[leaf], path)
+            dtype, dims, *bounded = outputs[leaf]
+            _check_out(array, dtype, dims, bounded[0] if bounded else (), path)
             for other in range(len(outputs)):
                 if given[other] is not None and _share_memory(given[other], array):
                     raise errors.InvalidArgumentError(
@@ -213,6 +218,38 @@ def match_out(out: Any, results: Any, outputs: tuple[tuple[np.dtype[Any], tuple[
                     )
             given[leaf] = array
     return given
+
+
+def write_out(value: Any, given: Sequence[Any]) -> Any:
+    """Return the results, a nested tuple, in the arrays of `out=` where there are any.
+
+    Raises
+    ------
+    ShapeError
+        An array does not have the sizes of its result; nothing is written then.
+    """
+    pairs = list(zip(_flat(value), given, strict=True))
+    for result, out in pairs:
+        if out is not None and out.shape != result.shape:
+            raise errors.ShapeError(
+                f"out: got {describe(out)}, but the result of this call is {describe(result)}",
+                hint="give an array of the size that the result has for these arguments",
+            )
+    return _written(value, iter(given))
+
+
+def _flat(value: Any) -> list[Any]:
+    return [leaf for part in value for leaf in _flat(part)] if isinstance(value, tuple) else [value]
+
+
+def _written(value: Any, given: Iterator[Any]) -> Any:
+    if isinstance(value, tuple):
+        return tuple([_written(part, given) for part in value])
+    out = next(given)
+    if out is None:
+        return value
+    np.copyto(out, value)
+    return out
 
 
 def _match_out(out: Any, tree: Any, path: str) -> Iterator[tuple[str, int, Any]]:
@@ -225,14 +262,16 @@ def _match_out(out: Any, tree: Any, path: str) -> Iterator[tuple[str, int, Any]]
             yield from _match_out(out[k], part, f"{path}[{k}]")
 
 
-def _check_out(array: Any, dtype: np.dtype[Any], dims: tuple[int, ...], path: str) -> None:
+def _check_out(array: Any, dtype: np.dtype[Any], dims: tuple[int, ...], bounded: tuple[int, ...], path: str) -> None:
+    bounds = [f"<={n}" if d in bounded else str(n) for d, n in enumerate(dims)]
+    dims = _present(array, dims, bounded)
     if isinstance(array, np.ndarray) and array.dtype == dtype and array.shape == dims and array.flags.writeable:
         if not array.flags.forc and _overlaps_itself(array):
             raise errors.InvalidArgumentError(
                 f"{path}: elements of the array share memory, its strides are {array.strides}", hint="give a copy of it"
             )
         return
-    what = f"{path}: got {describe(array)}, want {signature(dtype, dims)}"
+    what = f"{path}: got {describe(array)}, want {signature(dtype, bounds)}"
     if not isinstance(array, np.ndarray):
         raise errors.InvalidArgumentError(what)
     if array.dtype != dtype:
@@ -240,6 +279,15 @@ def _check_out(array: Any, dtype: np.dtype[Any], dims: tuple[int, ...], path: st
     if array.shape != dims:
         raise errors.ShapeError(what)
     raise errors.InvalidArgumentError(f"{path}: the array is read-only")
+
+
+def _present(array: Any, dims: tuple[int, ...], bounded: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the sizes of an array if they are within the bounds, else the bounds."""
+    shape = np.shape(array) if bounded and isinstance(array, np.ndarray) else dims
+    is_within = len(shape) == len(dims) and all(
+        n == most or (d in bounded and n < most) for d, (n, most) in enumerate(zip(shape, dims, strict=True))
+    )
+    return shape if is_within else dims
 
 
 def _share_memory(one: NDArray[Any], other: NDArray[Any]) -> bool:

@@ -264,6 +264,8 @@ ROWS = [
      "-> tensor<3xf32>", ["tensor<3xf32>"], (X, INTS), X),
     ("get_dimension_size", "%0 = stablehlo.get_dimension_size %a, dim = 1 : (tensor<2x3xf32>) -> tensor<i32>",
      ["tensor<i32>"], (M,), np.int32(3)),
+    ("shape_of", "%s = shape.shape_of %a : tensor<2x3xf32> -> tensor<2xindex> %0 = stablehlo.convert %s : "
+     "(tensor<2xindex>) -> tensor<2xi32>", ["tensor<2xi32>"], (M,), arr(2, 3, dtype=np.int32)),
     ("set_dimension_size", "%1 = stablehlo.set_dimension_size %a, %b, dim = 0 : (tensor<3xf32>, tensor<i32>) -> "
      "tensor<?xf32, #stablehlo.bounds<3>> %2 = stablehlo.constant dense<0.0> : tensor<f32> %0 = stablehlo.reduce(%1 "
      "init: %2) applies stablehlo.add across dimensions = [0] : (tensor<?xf32, #stablehlo.bounds<3>>, tensor<f32>) -> "

@@ -16,7 +16,6 @@ from cyxla.types import UNBOUNDED, Shape
 from cyxla.xla.service import CompileOptions, Executable, LocalService
 from cyxla.xla.service.bound_arguments import check_bound, private_copy
 from cyxla.xla.stablehlo.reader import StableHloProgram
-from cyxla.xla.stablehlo.sizes.dependence import Dependence
 from cyxla.xla.stablehlo.sizes.unknown import UnknownSizeError
 
 if TYPE_CHECKING:
@@ -234,7 +233,7 @@ class AnySizeExecutable(Executable):
 
     def _arguments_of(self, error: UnknownSizeError) -> set[int]:
         """Return the numbers of the integer arguments on which the unknown sizes depend."""
-        numbers = Dependence(self.program.functions, self.program.entry).arguments_of(error)
+        numbers = self.program.dependence.arguments_of(error)
         return {k for k in numbers if _is_readable(self._stated[k])}
 
     def _need(self, numbers: set[int]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,7 +60,7 @@ class EvaluatedExecutable(Executable):
         )  # fmt: skip
         result = evaluate(self._module, [arguments.build(tree, values) for tree in trees], options=options)
         _check_sizes(result, self.outputs)
-        return _deliver(result, iter(destinations))
+        return result if out is None else arguments.write_out(result, destinations)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return reduce_executable(self._module, self.platform, self._options, {})
@@ -108,9 +107,11 @@ def _leaf_numbers(shape: Shape, start: int) -> Any:
     return tuple(parts)
 
 
-def _spec(shape: Shape) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """Return the dtype and sizes of an array for `out=`; no array matches a token."""
-    return (shape.dtype.numpy_dtype, shape.dims) if shape.dtype.numpy_dtype is not None else (np.dtype("V"), ())
+def _spec(shape: Shape) -> tuple[np.dtype[Any], tuple[int, ...], tuple[int, ...]]:
+    """Return the dtype, sizes and bounded dimensions of an array for `out=`; no array matches a token."""
+    if shape.dtype.numpy_dtype is None:
+        return np.dtype("V"), (), ()
+    return shape.dtype.numpy_dtype, shape.dims, tuple([d for d, dynamic in enumerate(shape.dynamic) if dynamic])
 
 
 def _conform(value: Any, shape: Shape, where: arguments.Where) -> Value:
@@ -132,16 +133,3 @@ def _check_sizes(value: Any, shape: Shape) -> None:
             _check_sizes(part, of_part)
     elif isinstance(value, np.ndarray) and not fits(value.shape, shape):
         raise ShapeError(f"a result has the present sizes {list(value.shape)}, but {shape} is stated")
-
-
-def _deliver(result: Any, destinations: Iterator[Any]) -> Any:
-    """Return the results, copied to the arrays of `out` if there are any."""
-    if isinstance(result, tuple):
-        return tuple([_deliver(part, destinations) for part in result])
-    out = next(destinations)
-    if out is None:
-        return result
-    if out.shape != result.shape:
-        raise ShapeError(f"out: the result came as {arguments.describe(result)}, want {arguments.describe(out)}")
-    np.copyto(out, result)
-    return out

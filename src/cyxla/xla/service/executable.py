@@ -67,7 +67,7 @@ class Executable(ABC):
             One argument for each of `inputs`, of the same shape and element type; a tuple for a tuple-shaped
             parameter. Python numbers, and lists of them, are converted to the declared type.
         out : numpy.ndarray or nested tuple of them, optional
-            Arrays to write the results to.
+            Arrays to write the results to, of their exact sizes; a result with bounds has its present sizes.
 
         Returns
         -------

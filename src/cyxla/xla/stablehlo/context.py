@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,9 @@ from cyxla.xla.stablehlo.function_order import Function, Functions
 from cyxla.xla.stablehlo.lexer import Lexer
 from cyxla.xla.stablehlo.registry import HANDLERS, MIN_OPERANDS, Handler
 from cyxla.xla.stablehlo.shared_builder import SharedBuilder, SharedModule
-from cyxla.xla.stablehlo.sizes.evaluator import MAX_STEPS, SizeEvaluator
+from cyxla.xla.stablehlo.sizes.bounded import as_bounded
+from cyxla.xla.stablehlo.sizes.evaluator import MAX_STEPS, Allowance, QuickAllowance, SizeEvaluator
+from cyxla.xla.stablehlo.sizes.unchanged import Unchanged
 from cyxla.xla.stablehlo.sizes.unknown import UnknownSizeError
 from cyxla.xla.stablehlo.syntax import Operation, Region, Value
 
@@ -65,9 +67,15 @@ class Converter:
         Number of operations in all of `specialisations` but the first of each name, and its limit.
     is_dynamic : bool
         True if the text has dynamic sizes.
+    unchanged : Unchanged
+        Values that operations hand on.
+    allowance : Allowance
+        Budgets for evaluating sizes.
     """
 
-    def __init__(self, lexer: Lexer, functions: Functions, aliases: dict[str, Any], name: str) -> None:
+    def __init__(
+        self, lexer: Lexer, functions: Functions, aliases: dict[str, Any], name: str, sizes: Callable[[], Set[Value]]
+    ) -> None:
         self.lexer = lexer
         self.functions = functions
         self.aliases = aliases
@@ -76,9 +84,16 @@ class Converter:
         self.specialisations: dict[tuple[Any, ...], Specialisation] = {}
         self.respecialised, self.max_respecialised = 0, functions.max_respecialised
         self.is_dynamic = False
+        self.unchanged = Unchanged(functions)
+        self.allowance = Allowance()
+        self._sizes = sizes
         self.depth = 0
         self._named: set[str] = set()
         self._metadata: dict[Any, Metadata] = {}
+
+    def is_size(self, value: Value) -> bool:
+        """Return True if a size may depend on a value."""
+        return value in self._sizes()
 
     def count(self, function: Function) -> None:
         """Count the operations of a repeated specialisation; a short text may ask for any number of them."""
@@ -140,7 +155,8 @@ class Context:
         self.builder = SharedBuilder(converter.shared, name)
         self.parent = parent
         self.values: dict[Value, XlaOp] = {}
-        self.constants = SizeEvaluator()
+        self.constants = SizeEvaluator(allowance=converter.allowance)
+        self._quick_constants = SizeEvaluator(allowance=QuickAllowance())
 
     # Values
 
@@ -224,6 +240,8 @@ class Context:
             raise InvalidArgumentError(f"{op.name} gives {len(results)} results, but the text states {len(op.results)}")
         for value, result in zip(op.results, results, strict=True):
             if result.shape is not value.type and not fits(result.shape, value.type):
+                result = as_bounded(result, value.type)
+            if result.shape is not value.type and not fits(result.shape, value.type):
                 raise ShapeError(f"{op.name} gives {result.shape}, but the text states {value.type}")
             self.values[value] = result
 
@@ -286,11 +304,32 @@ class Context:
     def captures(self, regions: Iterable[Region]) -> list[Value]:
         """Return the values that regions capture, except constants, which are copied."""
         used = dict.fromkeys(v for region in regions for v in region.captures)
-        return [v for v in used if not self._is_copied(self.value(v))]
+        return [v for v in used if not self._is_copied(self.value(v), v)]
 
-    def _is_copied(self, op: XlaOp) -> bool:
+    def _is_copied(self, op: XlaOp, value: Value) -> bool:
         """Return True for constants, and for sizes of a dynamic program, which regions must know."""
-        return is_copied(op.instruction) or (self.converter.is_dynamic and self._constant_operand(op) is not None)
+        return is_copied(op.instruction) or (
+            self.converter.is_dynamic and self._constant_operand(op, value) is not None
+        )
+
+    def sizes_of_loop(self, op: Operation, operands: Sequence[XlaOp]) -> frozenset[int]:
+        """Return the elements of a loop's state that are sizes, or constants, and stay as they are."""
+        if not self.converter.is_dynamic:
+            return frozenset()
+        is_kept = self.converter.unchanged.of_loop
+        kept = [k for k, x in enumerate(operands) if is_kept(op, k) and self._is_copied(x, op.operands[k])]
+        return frozenset(kept if len(kept) < len(operands) else kept[1:])  # a loop has a state
+
+    def known_sizes(self, region: Region, results: Sequence[XlaOp]) -> list[Any]:
+        """Return the values of a region's results that are sizes of a dynamic program and known, None for others."""
+        if not self.converter.is_dynamic:
+            return [None] * len(results)
+        pairs = zip(results, _returned(region), strict=True)
+        return [self._constant_operand(x, v) if x.shape.dtype.is_integer else None for x, v in pairs]
+
+    def copy_from_around(self, value: Value, op: XlaOp) -> None:
+        """Let a value be the copy of a constant from an outer region."""
+        self.values[value] = self._copy_operation(op)
 
     # Functions
 
@@ -301,27 +340,33 @@ class Context:
         if len(operands) != len(function.body.arguments):
             raise InvalidArgumentError(f"@{name} takes {len(function.body.arguments)} values, not {len(operands)}")
         done = converter.computations.get(name)
-        if done is not None and not self._has_constant_sizes(operands):
+        arguments = function.body.arguments
+        if done is not None and not self._has_constant_sizes(operands, arguments):
             return self._results(done, operands, len(function.type.results))
-        constants = [self._constant_operand(x) for x in operands]
+        constants = [self._constant_operand(x, v) for x, v in zip(operands, arguments, strict=True)]
         specialisation = self._specialise(function, [x.shape.logical for x in operands], constants)
         return self._call_results(
             specialisation, [x for x, value in zip(operands, constants, strict=True) if value is None]
         )
 
-    def _has_constant_sizes(self, operands: Sequence[XlaOp]) -> bool:
+    def _has_constant_sizes(self, operands: Sequence[XlaOp], arguments: Sequence[Value]) -> bool:
         """Return True if a dynamic function is called with constant sizes."""
         return self.converter.is_dynamic and all(
-            x.shape.size < 2 and self.constant_value(x) is not None for x in operands
+            x.shape.size < 2 and self._evaluator(v).value(x) is not None
+            for x, v in zip(operands, arguments, strict=True)
         )
 
-    def _constant_operand(self, op: XlaOp) -> Any:
+    def _evaluator(self, value: Value) -> SizeEvaluator:
+        """Return the evaluator for a value; it takes less time if no size depends on the value."""
+        return self.constants if self.converter.is_size(value) else self._quick_constants
+
+    def _constant_operand(self, op: XlaOp, value: Value) -> Any:
         """Return the value of a possible size or a constant; None if it is large or depends on arguments."""
         shape = op.shape
         if not shape.is_array or shape.is_dynamic or shape.size > _MAX_COPIED_ELEMENTS:
             return None
         is_size = shape.size < 2 or shape.dtype.is_integer
-        return self.constant_value(op) if is_size or is_copied(op.instruction) else None
+        return self._evaluator(value).value(op) if is_size or is_copied(op.instruction) else None
 
     def _results(self, computation: Computation, operands: Sequence[XlaOp], count: int) -> list[XlaOp]:
         call = self.builder.call("call", operands, [computation])
@@ -364,10 +409,16 @@ class Context:
             inside.values[argument] = inside.parameter(number, shape)
             number += 1
         results = inside.run(function.body)
-        values = [inside._constant_operand(r) for r in results]
+        pairs = zip(results, _returned(function.body), strict=True)
+        values = [inside._constant_operand(r, v) for r, v in pairs]
         computation = inside.builder.finish(inside.tuple_or_single(results))
         constants = tuple(None if v is None else (v, r.shape.dtype) for v, r in zip(values, results, strict=True))
         return Specialisation(computation, constants, None in constants or computation.has_side_effect)
+
+
+def _returned(region: Region) -> Sequence[Value]:
+    """Return the values that a region, which was run, returns."""
+    return next(op for op in region.operations if op.kind in TERMINATORS).operands
 
 
 def handler_of(op: Operation) -> Handler:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
 
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
 from cyxla.types import UNBOUNDED, ElementType, Layout, Shape
@@ -35,26 +38,34 @@ PRED_SCALAR = Shape.array(ElementType.PRED)
 
 @handles("while")
 def _while(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
-    """Lower a while loop; the state is its operands, then the values that its regions capture."""
+    """Lower a while loop; the state is its operands, except sizes that stay as they are, and what regions capture."""
     condition, body = only_region(op, 0), only_region(op, 1)
     captured = c.captures(op.regions)
-    state = [*xs, *(c.value(v) for v in captured)]
+    sizes = c.sizes_of_loop(op, xs)
+    carried = [k for k in range(len(xs)) if k not in sizes]
+    state = [*(xs[k] for k in carried), *(c.value(v) for v in captured)]
     shapes = [x.shape for x in state]
 
     def region(region: Region, name: str, carry: bool) -> Computation:
         if len(region.arguments) != len(xs):
             raise InvalidArgumentError(f"{op.name}: a region takes {len(region.arguments)} values, not {len(xs)}")
-        inside = c.on_tuple(name, [*region.arguments, *captured], shapes)
+        inside = c.on_tuple(name, [*(region.arguments[k] for k in carried), *captured], shapes)
+        for k in sizes:
+            inside.copy_from_around(region.arguments[k], xs[k])
         results = inside.run(region)
         if carry:
-            results += [inside.value(v) for v in captured]
+            if len(results) != len(xs):
+                raise InvalidArgumentError(f"{op.name}: its body returns {len(results)} values, not {len(xs)}")
+            results = [*(results[k] for k in carried), *(inside.value(v) for v in captured)]
         elif len(results) != 1:
             raise InvalidArgumentError(f"{op.name}: its condition returns {len(results)} values")
         return inside.builder.finish(inside.tuple_or_single(results))
 
     called = [region(body, "body", True), region(condition, "condition", False)]
-    result = c.builder.call("while", [c.tuple_or_single(state)], called)
-    return c.tuple_elements(result, len(xs)) if len(state) != 1 else [result]
+    made = c.builder.call("while", [c.tuple_or_single(state)], called)
+    elements = [made] if len(state) == 1 else c.tuple_elements(made, len(carried))
+    results = dict(zip(carried, elements, strict=False))
+    return [results.get(k, x) for k, x in enumerate(xs)]
 
 
 @handles("if", "case")
@@ -66,16 +77,28 @@ def _branches(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     selector = c.constant_value(xs[0]) if c.converter.is_dynamic else None
     if selector is not None and selector.size == 1:  # so that branches may have results of different sizes
         return c.run(_selected(op, selector.item()))
-    operands, called = [], []
+    operands, called, known = [], [], []
     for region in op.regions:
         captured = c.captures([region])
         operand_values = [c.value(v) for v in captured]
         inside = c.on_tuple("branch", captured, [x.shape for x in operand_values])
         results = inside.run(region)
+        known.append(inside.known_sizes(region, results))
         called.append(inside.builder.finish(inside.tuple_or_single(results)))
         operands.append(c.tuple_or_single(operand_values))
     made_op = c.builder.call("conditional", [xs[0], *operands], called)
-    return [made_op] if len(op.results) == 1 else c.tuple_elements(made_op, len(op.results))
+    made = [made_op] if len(op.results) == 1 else c.tuple_elements(made_op, len(op.results))
+    return [
+        x if size is None else xla.constant(c.builder, size, x.shape.dtype)
+        for x, size in zip(made, _common_values(known), strict=False)
+    ]
+
+
+def _common_values(known: list[list[Any]]) -> Iterator[Any]:
+    """Yield the values that results have in all branches, and None for others."""
+    for first, *others in zip(*known, strict=False):
+        is_common = first is not None and all(v is not None and np.array_equal(v, first) for v in others)
+        yield first if is_common else None
 
 
 def _selected(op: Operation, selector: int) -> Region:

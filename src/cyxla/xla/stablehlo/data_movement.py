@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
-from cyxla.types import UNBOUNDED, ElementType, Shape
+from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.stablehlo.attributes import Record
 from cyxla.xla.stablehlo.context import Context, require_integers
 from cyxla.xla.stablehlo.elementwise import arity
 from cyxla.xla.stablehlo.registry import Results, field_int, flag, handles, int_list, integer, ints, required
+from cyxla.xla.stablehlo.sizes.bounded import RunTimeSizes, bounded_dims, known_size
 from cyxla.xla.stablehlo.sizes.equal_values import are_equal
 from cyxla.xla.stablehlo.sizes.unknown import UnknownSizeError
 from cyxla.xla.stablehlo.syntax import Operation
@@ -23,6 +26,14 @@ def result_dims(c: Context, op: Operation, sizes: XlaOp) -> tuple[int, ...]:
     stated, name = c.stated(op), f"the result of {op.name}"
     require_integers(sizes, name)
     return stated.dims if not stated.is_dynamic else c.constant_ints(sizes, name)
+
+
+def _run_time_sizes(c: Context, op: Operation, sizes: XlaOp) -> RunTimeSizes | None:
+    """Return the sizes of a result with bounds that are computed at run time; None for others."""
+    require_integers(sizes, f"the result of {op.name}")
+    if not bounded_dims(c.stated(op)) or c.constant_value(sizes) is not None:
+        return None
+    return RunTimeSizes(op.name, c.stated(op), sizes, c.constant_int)
 
 
 @handles("broadcast")
@@ -48,7 +59,8 @@ def broadcast(x: XlaOp, dims: Sequence[int], result_dims: Sequence[int]) -> XlaO
 @handles("dynamic_broadcast_in_dim")
 def _dynamic_broadcast_in_dim(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 2)
-    return broadcast(xs[0], result_dims(c, op, xs[1]), int_list(op, "broadcast_dimensions"))
+    sizes, dimensions = _run_time_sizes(c, op, xs[1]), int_list(op, "broadcast_dimensions")
+    return sizes.broadcast(xs[0], dimensions) if sizes else broadcast(xs[0], result_dims(c, op, xs[1]), dimensions)
 
 
 @handles("reshape")
@@ -60,21 +72,20 @@ def _reshape(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 @handles("dynamic_reshape")
 def _dynamic_reshape(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 2)
-    stated = c.stated(op)
-    require_integers(xs[1], f"the result of {op.name}")
-    if not stated.is_dynamic or c.constant_value(xs[1]) is not None:
+    sizes = _run_time_sizes(c, op, xs[1])
+    if sizes is None and not (xs[0].shape.is_dynamic and bounded_dims(c.stated(op))):
         return xla.reshape(xs[0], result_dims(c, op, xs[1]))
-    if UNBOUNDED in stated.dims:
-        raise UnknownSizeError(f"the result of {op.name} depends on the arguments of the program and has no bounds")
-    sizes = [xla.convert(xla.slice_in_dim(xs[1], k, k + 1), ElementType.S32) for k in range(stated.rank)]
-    return xla.dynamic_reshape(xs[0], [xla.reshape(s, ()) for s in sizes], stated.dims, stated.dynamic)
+    sizes = sizes or RunTimeSizes(op.name, c.stated(op), xs[1], c.constant_int)
+    return xla.dynamic_reshape(xs[0], sizes.scalars(), sizes.dims, sizes.dynamic)
 
 
 @handles("dynamic_iota")
 def _dynamic_iota(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 1)
-    shape = Shape.array(c.stated(op).dtype, result_dims(c, op, xs[0]))
-    return xla.iota(c.builder, shape, integer(op, "iota_dimension"))
+    sizes, dtype, dimension = _run_time_sizes(c, op, xs[0]), c.stated(op).dtype, integer(op, "iota_dimension")
+    if sizes is not None:
+        return sizes.set(xla.iota(c.builder, Shape.array(dtype, sizes.dims), dimension))
+    return xla.iota(c.builder, Shape.array(dtype, result_dims(c, op, xs[0])), dimension)
 
 
 @handles("transpose")
@@ -244,10 +255,24 @@ def _get_tuple_element(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 @handles("get_dimension_size")
 def _get_dimension_size(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 1)
-    dimension, shape = integer(op, "dimension"), xs[0].shape
-    if 0 <= dimension < shape.rank and not shape.dynamic[dimension]:
-        return xla.constant(c.builder, shape.dims[dimension], ElementType.S32)
-    return xla.get_dimension_size(xs[0], dimension)
+    return _size(c, xs[0], integer(op, "dimension"))
+
+
+def _size(c: Context, x: XlaOp, dimension: int) -> XlaOp:
+    """Return the size of a dimension, as a constant if it is known."""
+    known = known_size(x, dimension)
+    return xla.get_dimension_size(x, dimension) if known is None else xla.constant(c.builder, known, ElementType.S32)
+
+
+@handles("shape_of")
+def _shape_of(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    """Lower ``shape.shape_of`` to a vector of sizes."""
+    arity(op, xs, 1)
+    dtype, rank = c.stated(op).dtype, xs[0].shape.rank
+    if not rank:
+        return xla.constant(c.builder, np.zeros(0, dtype.numpy_dtype), dtype)
+    sizes = [xla.convert(_size(c, xs[0], d), dtype) for d in range(rank)]
+    return xla.concatenate([xla.reshape(size, (1,)) for size in sizes], 0)
 
 
 @handles("set_dimension_size")

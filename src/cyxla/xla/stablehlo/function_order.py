@@ -114,6 +114,10 @@ class Functions:
             raise InvalidArgumentError(f"there is no function @{name[:60]}")
         return function
 
+    def get(self, name: str) -> Function | None:
+        """Return the function of a name, or None."""
+        return self._all.get(name)
+
     def entry(self) -> Function:
         """Return ``@main``, or the only public function."""
         if "main" in self._all:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 from cyxla.errors import InvalidArgumentError, OpError, ShapeError
@@ -18,6 +19,7 @@ from cyxla.xla.stablehlo.context import TERMINATORS, Context, Converter, fits, h
 from cyxla.xla.stablehlo.detect import BYTE_ORDER_MARK
 from cyxla.xla.stablehlo.function_order import Function, Functions, walk
 from cyxla.xla.stablehlo.parser import Parser
+from cyxla.xla.stablehlo.sizes.dependence import Dependence
 from cyxla.xla.stablehlo.sizes.unknown import UnknownSizeError
 from cyxla.xla.stablehlo.syntax import Operation, Region
 from cyxla.xla.stablehlo.types import unsupported
@@ -84,6 +86,11 @@ class StableHloProgram:
             self.entry = self.functions.entry()
         self._name = str(self._attributes.get("sym_name") or self.entry.name)
 
+    @cached_property
+    def dependence(self) -> Dependence:
+        """The origins of the program's values."""
+        return Dependence(self.functions, self.entry)
+
     def module(self, arguments: Sequence[Shape] | None = None, values: Mapping[int, Any] | None = None) -> HloModule:
         """Return the program as HLO.
 
@@ -100,7 +107,8 @@ class StableHloProgram:
             A size depends on values of other arguments.
         """
         entry, parser = self.entry, self._parser
-        converter = Converter(parser.lexer, self.functions, parser.attributes.aliases, self._name)
+        aliases = parser.attributes.aliases
+        converter = Converter(parser.lexer, self.functions, aliases, self._name, lambda: self.dependence.sizes)
         converter.is_dynamic = entry.is_dynamic or bool(values)
         try:
             with _within_stack(parser):
@@ -123,7 +131,7 @@ class StableHloProgram:
         UnimplementedError
             An operation is not supported; `where` has its line.
         """
-        converter = Converter(self._parser.lexer, self.functions, {}, self._name)
+        converter = Converter(self._parser.lexer, self.functions, {}, self._name, set)
         operations = (op for f in self.functions.in_order(self.entry) for op in walk(f.op))
         for op in operations:
             try:

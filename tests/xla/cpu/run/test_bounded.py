@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cyxla
-from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError
 from cyxla.types import ElementType
 
 ROWS = """ENTRY e {
@@ -66,12 +66,39 @@ def test_a_bounded_scalar_dimension_of_rank_one_may_be_empty():
     assert got.shape == (0,)
 
 
-def test_the_place_of_a_result_has_the_size_that_comes():
-    run, x, out = cyxla.compile(ROWS), rows(6, 4), np.empty((6, 4), "f4")
+@pytest.mark.parametrize("size", [6, 2, 0])
+@pytest.mark.parametrize("make", [np.empty, lambda dims, dtype: np.empty(dims[::-1], dtype).T])
+def test_the_place_of_a_result_has_the_size_of_this_call(size, make, backend):
+    run, x, out = cyxla.compile(ROWS, platform=backend), rows(size, 4), make((size, 4), np.float32)
     assert run(x, rows(4), out=out) is out
     np.testing.assert_array_equal(out, x + rows(4))
-    with pytest.raises(ShapeError, match=r"float32\[2,4\]|float32\[2, 4\]"):
-        run(x[:2], rows(4), out=out)
+
+
+@pytest.mark.parametrize("out, error, match", [
+    (rows(6, 4), ShapeError, r"out: got float32\[6,4\], but the result of this call is float32\[2,4\]"),
+    (rows(1, 4), ShapeError, r"out: got float32\[1,4\], but the result of this call is float32\[2,4\]"),
+    (rows(7, 4), ShapeError, r"out: got float32\[7,4\], want float32\[<=6,4\]"),
+    (rows(2, 3), ShapeError, r"out: got float32\[2,3\], want float32\[<=6,4\]"),
+    (rows(8), ShapeError, r"out: got float32\[8\], want float32\[<=6,4\]"),
+    (rows(2, 4).astype("f8"), DTypeError, r"out: got float64\[2,4\], want float32\[<=6,4\]"),
+    ([[0] * 4] * 2, InvalidArgumentError, r"want float32\[<=6,4\]"),
+])  # fmt: skip
+def test_places_of_other_sizes_are_refused(out, error, match, backend):
+    before = np.array(out)
+    with pytest.raises(error, match=match):
+        cyxla.compile(ROWS, platform=backend)(rows(2, 4), rows(4), out=out)
+    np.testing.assert_array_equal(out, before)
+
+
+def test_no_place_is_written_unless_all_have_the_sizes(backend):
+    run, given = cyxla.compile(TREE, platform=backend), (rows(2), (np.int32(5), rows(2, 1)))
+    number, matrix, vector = np.array(0, "i4"), rows(2, 1) - 9, rows(2) - 9
+    for wrong in (((number, matrix), rows(3)), ((number, rows(2, 2)), vector)):
+        with pytest.raises(ShapeError, match="but the result of this call is"):
+            run(given, out=wrong)
+    assert (int(number), matrix.tolist(), vector.tolist()) == (0, [[-9], [-8]], [-9, -8])
+    (a, b), c = run(given, out=((None, matrix), vector))
+    assert (b is matrix, c is vector, int(a), matrix.tolist(), vector.tolist()) == (True, True, 5, [[0], [1]], [0, 1])
 
 
 def test_shapes_names_and_text_are_those_of_the_program():

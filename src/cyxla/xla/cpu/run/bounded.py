@@ -46,10 +46,10 @@ class BoundedExecutable(HostedExecutable):
         arrays = _PaddedArrays(self._free_arrays, is_donated=bool(self.options.donate))
         packed = tuple([_pack(plain, flat, trees, arrays) for plain in parameters])
         *_, result = self._bounded
-        destinations = iter(arguments.match_out(out, *self._destinations))
-        cut = _cut(result, self._run(packed, None), destinations)
+        destinations = arguments.match_out(out, *self._destinations)
+        cut = _cut(result, self._run(packed, None), iter(destinations))
         arrays.give_back()
-        return with_tokens(self.outputs, cut)
+        return with_tokens(self.outputs, cut if out is None else arguments.write_out(cut, destinations))
 
     def bind(self, arguments: Mapping[int | str, Any]) -> CpuExecutable:
         """Fix some arguments, which are padded once; see `Executable.bind`."""
@@ -84,8 +84,7 @@ class BoundedExecutable(HostedExecutable):
     def _destinations(self) -> tuple[Any, tuple[Any, ...]]:
         """Numbers of the arrays of the result, and their types."""
         *_, result = self._bounded
-        specs = [signature.dtype_and_dims(a) for a in signature.arrays(signature.without_bounds(result))]
-        return signature.number_arrays([result])[0], tuple(specs)
+        return signature.number_arrays([result])[0], tuple(map(_type_of, signature.arrays(result)))
 
     @cached_property
     def _free_arrays(self) -> FreeArrays:
@@ -179,18 +178,16 @@ def _fits(dims: tuple[int, ...], bounds: tuple[int, ...], dynamic: tuple[int, ..
 
 
 def _cut(plain: PlainShape, value: Any, destinations: Iterator[Any]) -> Any:
-    """Return a result of native code with its present sizes, in the memory of `destinations` where there is any."""
+    """Return a result of native code with its present sizes; what is copied to a destination stays a view."""
     if not isinstance(plain, str):
         return tuple([_cut(part, v, destinations) for part, v in zip(plain or (), value, strict=True)])
     (*_, dynamic), out = _type_of(plain), next(destinations)
-    if dynamic:
-        padded, *sizes = value
-        present = dict(zip(dynamic, map(int, sizes), strict=True))
-        dims = tuple([present.get(d, n) for d, n in enumerate(padded.shape)])
-        value = padded if dims == padded.shape else padded[tuple(map(slice, dims))].copy()
-    if out is None:
+    if not dynamic:
         return value
-    if out.shape != value.shape:
-        raise ShapeError(f"out: the result came as {arguments.describe(value)}, want {arguments.describe(out)}")
-    np.copyto(out, value)
-    return out
+    padded, *sizes = value
+    present = dict(zip(dynamic, map(int, sizes), strict=True))
+    dims = tuple([present.get(d, n) for d, n in enumerate(padded.shape)])
+    if dims == padded.shape:
+        return padded
+    part = padded[tuple(map(slice, dims))]
+    return part.copy() if out is None else part

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
+from functools import cached_property
 from typing import Final
 
 from cyxla.xla.stablehlo.function_order import Function, Functions, walk
@@ -14,16 +15,22 @@ ALL: Final = slice(None)
 # Operands that give sizes; those of an operation that is not listed may all do so.
 _SIZE_OPERANDS: Final = {
     "dynamic_broadcast_in_dim": slice(1, 2),
+    "case":                     slice(0, 1),  # a known one selects the branch that is lowered
+    "dim":                      slice(1, 2),
     "dynamic_conv":             slice(2, 3),
     "dynamic_gather":           slice(2, 3),
     "dynamic_iota":             slice(0, 1),
     "dynamic_pad":              slice(2, 5),
     "dynamic_reshape":          slice(1, 2),
+    "if":                       slice(0, 1),
     "real_dynamic_slice":       slice(1, 4),
+    "rng":                      slice(2, 3),
+    "set_dimension_size":       slice(1, 2),
     "stablehlo.dynamic_reduce_window":     slice(-5, None),
     "stablehlo.dynamic_rng_bit_generator": slice(1, 2),
     "stablehlo.dynamic_top_k":             slice(1, 2),
 }  # fmt: skip
+_CUSTOM_CALL: Final = "custom_call"
 _SIZE_OF_OPERAND: Final = frozenset({"get_dimension_size", "shape_of"})  # results depend on sizes alone
 _BRANCHES: Final = frozenset({"if", "case"})
 _CALLEE: Final = {"call": "callee", "composite": "decomposition"}
@@ -41,6 +48,7 @@ class Dependence:
     """
 
     def __init__(self, functions: Functions, entry: Function) -> None:
+        self._size_operands: list[Value] = []  # of all operations
         self._entry = {argument: k for k, argument in enumerate(entry.body.arguments)}
         self._callees: dict[Operation, Function] = {}
         self._origins: dict[Value, list[Value]] = {}  # of the arguments of regions and functions
@@ -48,6 +56,8 @@ class Dependence:
         by_name = {f.name: f for f in reached}
         for function in reached:
             for op in walk(function.op):
+                if op.kind == _CUSTOM_CALL or op.kind in _SIZE_OPERANDS:
+                    self._size_operands += _size_operands(op)
                 callee = by_name.get(str(op.attributes.get(_CALLEE.get(op.kind, ""))))
                 if callee is not None:
                     self._callees[op] = callee
@@ -61,14 +71,23 @@ class Dependence:
 
     def arguments_of(self, error: UnknownSizeError) -> list[int]:
         """Return the numbers of the arguments on whose values the unknown sizes of an operation depend."""
-        stack = list(_size_values(error))
+        return sorted(self._entry[v] for v in self._slice(_size_values(error)) if v in self._entry)
+
+    @cached_property
+    def sizes(self) -> Set[Value]:
+        """The values on which a size in the program may depend."""
+        return self._slice(self._size_operands)
+
+    def _slice(self, values: Iterable[Value]) -> Set[Value]:
+        """Return values, and those from which they are computed."""
+        stack = list(values)
         seen: set[Value] = set()
         while stack:
             value = stack.pop()
             if value not in seen:
                 seen.add(value)
                 stack += self._origins.get(value, ()) if value.owner is None else self._operands(value.owner, value)
-        return sorted(self._entry[v] for v in seen if v in self._entry)
+        return seen
 
     def _operands(self, op: Operation, result: Value) -> list[Value]:
         """Return the values from which an operation computes a result."""
@@ -76,10 +95,11 @@ class Dependence:
             return []
         callee = self._callees.get(op)
         if callee is not None:
-            return callee.body.operations[-1].operands[op.results.index(result) :][:1]
+            return _returned(callee.body)[op.results.index(result) :][:1]
         number = op.results.index(result)
         if op.kind == "while":
-            condition, body = (_returned(region) for region in op.regions[:2])
+            nothing: list[Value] = []  # a text may lack regions
+            condition, body, *_ = [*map(_returned, op.regions), nothing, nothing]
             return [*op.operands[number : number + 1], *condition, *body[number : number + 1]]
         if op.kind in _BRANCHES:
             return [*op.operands, *(v for region in op.regions for v in _returned(region)[number : number + 1])]
@@ -91,6 +111,10 @@ def _size_values(error: UnknownSizeError) -> Sequence[Value]:
     op = error.operation
     if error.values is not None or op is None:
         return error.values or ()
+    return _size_operands(op)
+
+
+def _size_operands(op: Operation) -> Sequence[Value]:
     target = str(op.attributes.get("call_target_name", op.kind))
     return op.operands[_SIZE_OPERANDS.get(target, ALL)]
 

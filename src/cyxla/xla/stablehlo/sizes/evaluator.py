@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -12,14 +12,50 @@ from cyxla.xla.evaluator.constant_evaluator import ConstantEvaluator
 from cyxla.xla.hlo import Computation, Instruction
 
 MAX_STEPS: Final = 1 << 15  # instructions that are looked at for one loop, branch or call: about 0.5 s
+_LEAST_STEPS: Final = MAX_STEPS >> 5  # the same, once a module has had too many that came to nothing
+_QUICK_STEPS: Final = MAX_STEPS >> 5  # the same, where no size depends on it
 _MAX_ELEMENTS: Final = 1024  # of values inside of it, which are sizes
+
+Rule: TypeAlias = "Callable[[Instruction, list[Any], Budget], Any]"
 
 
 @dataclass
 class Budget:
-    """Number of instructions inside of called computations that may still be looked at."""
+    """Number of instructions inside of called computations that may still be looked at.
+
+    Attributes
+    ----------
+    left : int
+        The number.
+    follows_loops : bool
+        True if loops are followed, else branches and calls alone.
+    """
 
     left: int = MAX_STEPS
+    follows_loops: bool = True
+
+
+class Allowance:
+    """Budgets of the loops, branches and calls of one module; those in vain leave less to the others."""
+
+    def __init__(self) -> None:
+        self._left = MAX_STEPS
+
+    def budget(self) -> Budget:
+        """Return the budget of a loop, a branch or a call."""
+        return Budget(max(self._left, _LEAST_STEPS))
+
+    def charge(self, steps: int) -> None:
+        """Count instructions that were looked at in vain."""
+        self._left -= steps
+
+
+class QuickAllowance(Allowance):
+    """Budgets where no size depends on what is evaluated: they are small, and loops are not followed."""
+
+    def budget(self) -> Budget:
+        """Return the budget of a loop, a branch or a call."""
+        return Budget(_QUICK_STEPS, follows_loops=False)
 
 
 class SizeEvaluator(ConstantEvaluator):
@@ -35,6 +71,8 @@ class SizeEvaluator(ConstantEvaluator):
         Values of its parameters, None for unknown ones.
     budget : Budget, optional
         Budget that it shares with others.
+    allowance : Allowance, optional
+        Where it takes budgets from, if it has none.
 
     Attributes
     ----------
@@ -43,9 +81,14 @@ class SizeEvaluator(ConstantEvaluator):
     """
 
     def __init__(
-        self, computation: Computation | None = None, arguments: Sequence[Any] = (), budget: Budget | None = None
+        self,
+        computation: Computation | None = None,
+        arguments: Sequence[Any] = (),
+        budget: Budget | None = None,
+        allowance: Allowance | None = None,
     ) -> None:
         super().__init__()
+        self._allowance = allowance or Allowance()
         self._budget, self.has_given_up = budget, False
         if computation is not None:
             self._values.update(zip(computation.parameters, arguments, strict=True))
@@ -65,11 +108,19 @@ class SizeEvaluator(ConstantEvaluator):
         operands = [self._values[x] for x in ins.operands]
         rule = _IN_PART.get(ins.opcode)
         if rule is not None:
-            budget = self._budget or Budget()
-            value = rule(ins, operands, budget)
-            self.has_given_up = self.has_given_up or budget.left <= 0
-            return value
+            return rule(ins, operands, self._budget) if self._budget is not None else self._follow(rule, ins, operands)
         return None if any(map(_is_partial, operands)) else super()._evaluate(ins)
+
+    def _follow(self, rule: Rule, ins: Instruction, operands: list[Any]) -> Any:
+        """Return the value of an instruction that may call others, within a budget of its own."""
+        budget = self._allowance.budget()
+        steps = budget.left
+        value = rule(ins, operands, budget)
+        if budget.left <= 0:
+            self.has_given_up = True
+        if value is None or budget.left <= 0:
+            self._allowance.charge(steps - budget.left)
+        return value
 
 
 def _is_partial(value: Any) -> bool:
@@ -102,7 +153,7 @@ def _while(ins: Instruction, operands: list[Any], budget: Budget) -> Any:
     """Return the state after a loop; elements that are unknown after one iteration as before it stay so."""
     body, condition = ins.called
     state, before = operands[0], None
-    while budget.left > 0:
+    while budget.follows_loops and budget.left > 0:
         goes_on = _result(condition, [state], budget)
         if goes_on is None:
             return None
@@ -129,7 +180,7 @@ def _next_state(body: Computation, state: Any, wanted: tuple[bool, ...] | None, 
     )
 
 
-_IN_PART: Final[dict[str, Callable[[Instruction, list[Any], Budget], Any]]] = {
+_IN_PART: Final[dict[str, Rule]] = {
     "call": _call,
     "conditional": _conditional,
     "get-tuple-element": _element,

@@ -129,7 +129,10 @@ class Writer:
 def defined(text: str) -> Any:
     """The function of a text."""
     namespace: dict[str, Any] = {"np": np}
-    exec(compile(text, "<input>", "exec"), namespace)  # a text of this module, or one given for a replay
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # of an index of a number
+        code = compile(text, "<input>", "exec")
+    exec(code, namespace)  # a text of this module, or one given for a replay
     return namespace["function"]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.numpy.control.loops import fori_loop
 from cyxla.numpy.functions.total_order import comes_before, sort_indices, sort_together
+from cyxla.numpy.indexing.ranges import declare_range
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, require_known, value_of
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.results.conversion import convert
@@ -175,7 +176,9 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Trac
         raise ShapeError(f"searchsorted needs an array of one dimension, not {array.aval}")
     op = value_of(array) if sorter is None else _apply_sorter(value_of(array), as_traced(sorter))
     common = result_type(array.dtype, queries.dtype)
-    return TracedArray(find_insertion_indices(convert(op, common), convert(value_of(queries), common), side == "right"))
+    found = find_insertion_indices(convert(op, common), convert(value_of(queries), common), side == "right")
+    declare_range(found, 0, array.size)
+    return TracedArray(found)
 
 
 def _apply_sorter(op: XlaOp, sorter: TracedArray) -> XlaOp:

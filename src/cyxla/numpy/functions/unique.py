@@ -132,12 +132,15 @@ def _results(
 def _inverse(is_first: XlaOp, positions: XlaOp, array: Any) -> Any:
     """Return for each element the index of the unique element that equals it."""
     numbers: Any = _np.cumsum(TracedArray(is_first), dtype=np.int64) - 1
-    inverse = TracedArray(_permuted(value_of(numbers), positions))
-    return SizedArray(inverse, {0: array.count}) if isinstance(array, SizedArray) else inverse
+    if not isinstance(array, SizedArray):
+        return TracedArray(_permuted(value_of(numbers), positions))
+    within = valid(SizedArray(TracedArray(positions), {0: array.count}))
+    targets = _np.where(within, TracedArray(positions), array.bound)  # the padding stays where it is
+    return SizedArray(TracedArray(_permuted(value_of(numbers), value_of(targets))), {0: array.count})
 
 
 def _permuted(op: XlaOp, positions: XlaOp) -> XlaOp:
-    """Move each element of a vector to a position; the positions are a permutation."""
+    """Move each element of a vector to a position, if there is one; no two have the same."""
     if not op.shape.size:
         return op
     return xla.scatter(

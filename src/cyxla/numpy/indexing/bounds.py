@@ -108,6 +108,8 @@ def _fail_if_out_of_bounds(trace: Trace, op: XlaOp, size: int, axis: int) -> Non
 def fail_where(trace: Trace, mask: XlaOp, values_: XlaOp, make: Callable[[int], Exception]) -> None:
     """Make runs fail in which an element of a mask is true, with the number at its place.
 
+    Numbers at other places are never read, such as those in the padding, where the mask of a run-time size is false.
+
     Parameters
     ----------
     trace : Trace
@@ -128,7 +130,9 @@ def fail_where(trace: Trace, mask: XlaOp, values_: XlaOp, make: Callable[[int], 
     end = trace.constant(count, dtype)
     failing = xla.select(flat, positions, xla.broadcast(end, (count,)))
     position = xla.reduce(failing, end, scalar_computation("minimum", element), (0,))
-    value = xla.dynamic_slice(xla.reshape(values_, (count,)), [position], (1,))
+    numbers = xla.reshape(values_, (count,))
+    numbers = xla.select(flat, numbers, _full_like(trace, 0, numbers))
+    value = xla.dynamic_slice(numbers, [position], (1,))
     trace.fail_if(xla.lt(position, end), _as_s64(_scalar(value)), make)
 
 

@@ -185,7 +185,8 @@ class MaskPlan:
             ),
         )
         ranks = np.reshape(np.cumsum(np.ravel(mask), dtype=np.int64) - 1, mask.shape)
-        positions = np.where(is_one, 0, ranks)
+        last: Any = np.maximum(elements.count, 1) - 1  # so that nothing is read from the padding
+        positions = np.minimum(np.where(is_one, 0, ranks), last)
         return self._move_block(np.take(elements.padded, positions, axis=self.block_dim, mode="clip"))
 
     def _move_block(self, scattered: Any) -> XlaOp:

@@ -5,7 +5,8 @@ import pytest
 
 import cyxla
 from cyxla.xla.cpu.entry.launch_tables import _word
-from cyxla.xla.cpu.memory.buffers import Buffers, Location, MemoryKind
+from cyxla.xla.cpu.memory.buffers import Buffers
+from cyxla.xla.cpu.memory.locations import Location, MemoryKind
 
 
 def slices(rows: int, columns: int, width: int) -> list[str]:

@@ -8,7 +8,8 @@ import pytest
 from cyxla.types import Shape
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
 from cyxla.xla.cpu.memory.arena import ALIGN, Temporary, assign_offsets
-from cyxla.xla.cpu.memory.buffers import Buffers, Location, assign
+from cyxla.xla.cpu.memory.buffers import Buffers, assign
+from cyxla.xla.cpu.memory.locations import Location
 from cyxla.xla.cpu.plan.nodes import ConditionalNode, KernelNode, Plan, WhileNode
 from cyxla.xla.hlo import Computation
 

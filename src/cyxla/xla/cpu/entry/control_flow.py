@@ -16,9 +16,11 @@ from cyxla.xla.cpu.entry.launch_tables import (
     short_test,
     table_of_launches,
 )
+from cyxla.xla.cpu.entry.live_copies import write_copies
 from cyxla.xla.cpu.kernel import machine
 from cyxla.xla.cpu.kernel.kernel import Kernel, Value
-from cyxla.xla.cpu.memory.buffers import Buffers, Copy, Location, MemoryKind
+from cyxla.xla.cpu.memory.buffers import Buffers, Copy
+from cyxla.xla.cpu.memory.locations import Location, MemoryKind
 from cyxla.xla.cpu.native.library import ENTRY
 from cyxla.xla.cpu.plan.nodes import ConditionalNode, KernelNode, Node, Plan, WhileNode
 from cyxla.xla.hlo import Instruction
@@ -172,7 +174,7 @@ class ControlWriter:
         """Write a loop around condition and body."""
         self.copies(c, self.buffers.copies[node, "enter", 0])
         swaps = self.buffers.swaps.get(node, []) if _in_one_function(node, depth) else []
-        pointers = [(self.pointer(s.target), self.pointer(s.source)) for s in swaps]
+        pointers, swapped = [(self.pointer(s.target), self.pointer(s.source)) for s in swaps], {s.target for s in swaps}
         outer_names = dict(self.swapped_names)
         for swap, (a, b) in zip(swaps, pointers, strict=True):
             names = self.swapped_names[swap.target], self.swapped_names[swap.source] = c.name("w"), c.name("w")
@@ -181,7 +183,7 @@ class ControlWriter:
             self.nodes(c, node.condition.nodes, depth)
             c.line(f"if (!*(const uint8_t *)({self.pointer(self.location(node.condition.results[0]))})) break;")
             self.nodes(c, node.body.nodes, depth)
-            self.copies(c, [copy for copy in self.buffers.copies[node, "backedge", 0] if copy not in swaps])
+            self.copies(c, [copy for copy in self.buffers.copies[node, "backedge", 0] if copy.target not in swapped])
             for swap in swaps:
                 a, b = self.swapped_names[swap.target], self.swapped_names[swap.source]
                 c.line(f"{{ char *const w = {a}; {a} = {b}; {b} = w; }}")
@@ -192,7 +194,9 @@ class ControlWriter:
             )
         for swap, (a, _) in zip(swaps, pointers, strict=True):
             current = self.swapped_names[swap.target]
-            c.line(f"if ({current} != (char *)({a})) __builtin_memcpy({a}, {current}, {swap.nbytes});")
+            with c.block(f"if ({current} != (char *)({a}))"):
+                text = {swap.target: a, swap.source: current}
+                write_copies(c, [swap], lambda location, text=text: text.get(location) or self.pointer(location))  # type: ignore[misc]
         self.swapped_names = outer_names
 
     def branches(self, c: CWriter, node: ConditionalNode, depth: int) -> None:
@@ -214,8 +218,7 @@ class ControlWriter:
 
     def copies(self, c: CWriter, copies: Sequence[Copy]) -> None:
         """Write copies in order."""
-        for copy in copies:
-            c.line(f"__builtin_memcpy({self.pointer(copy.target)}, {self.pointer(copy.source)}, {copy.nbytes});")
+        write_copies(c, copies, self.pointer)
 
     def location(self, value: Value) -> Location:
         """Return the location of a value."""

@@ -12,7 +12,8 @@ from typing import Final
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import prebuilt_calls
 from cyxla.xla.cpu.kernel.kernel import Kernel
-from cyxla.xla.cpu.memory.buffers import Buffers, Location, MemoryKind
+from cyxla.xla.cpu.memory.buffers import Buffers
+from cyxla.xla.cpu.memory.locations import Location, MemoryKind
 from cyxla.xla.cpu.plan.nodes import KernelNode, Node
 from cyxla.xla.hlo import Instruction
 

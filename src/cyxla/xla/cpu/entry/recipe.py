@@ -11,7 +11,8 @@ from typing import Final
 from cyxla._native import kernels as library
 from cyxla.xla.cpu.entry.launch_tables import first_buffer, kernel_locations
 from cyxla.xla.cpu.kernel import prebuilt_calls
-from cyxla.xla.cpu.memory.buffers import Buffers, Copy, Location, MemoryKind
+from cyxla.xla.cpu.memory.buffers import Buffers, Copy
+from cyxla.xla.cpu.memory.locations import Location, MemoryKind
 from cyxla.xla.cpu.plan.nodes import KernelNode, Plan
 
 MAX_BUFFERS: Final = 31  # buffers of one kernel
@@ -21,6 +22,8 @@ def recipe(plan: Plan, buffers: Buffers) -> bytes | None:
     """Return the recipe of an entry's plan; None if some of its steps need C."""
     if not all(isinstance(node, KernelNode) and _is_call(node) for node in plan.nodes):
         return None
+    if any(copy.part is not None for copy in buffers.copies.get((plan, "return", 0), ())):
+        return None  # the size of such a copy is known at run time
     steps: list[list[int]] = []
     for node in plan.nodes:
         assert isinstance(node, KernelNode)

@@ -14,11 +14,13 @@ from math import log2, prod
 import numpy as np
 
 from cyxla.types import Literal, Shape
-from cyxla.xla.cpu.emitters import emits
+from cyxla.xla.cpu.emitters import emits, emits_live
+from cyxla.xla.cpu.fft.live_lines import LiveLines
 from cyxla.xla.cpu.fft.plan import Plan
 from cyxla.xla.cpu.fft.stages import Columns, FftKind, Rows, Stage, last_dimension
 from cyxla.xla.cpu.fft.templates import STACK_BYTES, VECTOR_BYTES, fft_text
 from cyxla.xla.cpu.kernel import cost, machine, shared_kernel
+from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import Kernel, KernelKind, Step, Value
 from cyxla.xla.cpu.kernel.kernel_writer import describe, strides
 from cyxla.xla.cpu.kernel.values import resolve
@@ -30,6 +32,7 @@ _LEVEL_NS = 0.01  # ns per byte of a point, for each halving of the length
 MAX_SCRATCH_BYTES = 2 * machine.L3_BYTES
 FEW_TASKS = 16
 MIN_UNIT_ROWS = 16  # lines of the last dimension in a unit that fill the lanes of vectors
+_UNITS = 1  # place of the number of units in a plan; that of the lines of a stage comes second in its record
 MAX_UNIT_BYTES = machine.L2_BYTES // 2  # size up to which one task transforms all dimensions, in the cache
 
 
@@ -37,6 +40,13 @@ MAX_UNIT_BYTES = machine.L2_BYTES // 2  # size up to which one task transforms a
 def fft(ins: Instruction) -> list[Step]:
     """Emit a transform: a kernel for each dimension, or one for all dimensions of many small transforms."""
     return _Transform(ins).steps()
+
+
+@emits_live("fft")
+def live_fft(group: Group) -> list[Step]:
+    """Emit a transform of which leading lines matter."""
+    ins = group.root
+    return _Transform(ins, LiveLines(tuple(group.live[0]), ins.shape.dims[0]) if 0 in group.live else None).steps()
 
 
 def _without_computation(opcode: str, shape: Shape, ins: Instruction, **attrs: object) -> Value:
@@ -49,10 +59,10 @@ def _without_computation(opcode: str, shape: Shape, ins: Instruction, **attrs: o
 
 
 class _Transform:
-    """A transform with its dimensions and types."""
+    """A transform with its dimensions and types, and the lines that matter."""
 
-    def __init__(self, ins: Instruction) -> None:
-        self.ins, self.kind = ins, FftKind(ins.attrs["fft_type"])
+    def __init__(self, ins: Instruction, live: LiveLines | None = None) -> None:
+        self.ins, self.kind, self.live = ins, FftKind(ins.attrs["fft_type"]), live
         self.lengths = [int(n) for n in ins.attrs["fft_length"]]
         rank, operand = len(self.lengths), ins.operands[0].shape
         self.dims_in, self.dims_out = operand.dims[operand.rank - rank :], ins.shape.dims[ins.shape.rank - rank :]
@@ -124,8 +134,12 @@ class _Transform:
         note = describe(self.kind.lower(), self.ins.shape)
         template = Kernel(note, tasks, ns, 0 if on_stack else tasks * nbytes, KernelKind.FFT)
         name, buffers = f"fft_f{self.real.bits}", 3 if on_stack else 4
-        kernel = shared_kernel.kernel(name, numbers, template, buffers, lambda: self.text(plan))
         in_place = ((0, 0),) if stages[0].in_place and len(stages) == 1 else ()
+        if self.live is not None:
+            at = _UNITS if units else records[0] + 1
+            kernel = self.live.kernel(name, numbers, at, template, buffers, lambda: self.text(plan))
+            return Step(kernel, (read, table, *self.live.values), (write,), in_place)
+        kernel = shared_kernel.kernel(name, numbers, template, buffers, lambda: self.text(plan))
         return Step(kernel, (read, table), (write,), in_place)
 
     def constant(self, plan: Plan) -> Value:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from enum import StrEnum
 from typing import NamedTuple
 
 from cyxla import config
@@ -15,31 +14,18 @@ from cyxla.xla.cpu.kernel.kernel import STATE_BYTES, Value
 from cyxla.xla.cpu.memory import donations
 from cyxla.xla.cpu.memory.arena import Temporary, assign_guarded_offsets, assign_offsets
 from cyxla.xla.cpu.memory.lifetimes import LiveRange, LiveRanges, Move, live_ranges
-from cyxla.xla.cpu.plan.nodes import Node, Plan
-
-
-class MemoryKind(StrEnum):
-    """Kinds of memory: buffers of a call, by number, and the arena, by offset."""
-
-    INPUT = "input"
-    OUTPUT = "output"
-    CONSTANT = "constant"
-    ARENA = "arena"
-
-
-class Location(NamedTuple):
-    """Location in memory: the number of a buffer of the call, or an offset into the arena."""
-
-    kind: MemoryKind
-    at: int
+from cyxla.xla.cpu.memory.live_parts import LivePart, final_parts, part_of
+from cyxla.xla.cpu.memory.locations import Location, MemoryKind
+from cyxla.xla.cpu.plan.nodes import Node, Plan, WhileNode
 
 
 class Copy(NamedTuple):
-    """Copy of bytes from one location to another."""
+    """Copy of bytes from one location to another, or of the part of an array that is read."""
 
     target: Location
     source: Location
     nbytes: int
+    part: LivePart | None = None
 
 
 @dataclass
@@ -349,22 +335,30 @@ class _Assignment:
             copies[node, "before", 0] = _without_noops(
                 [Copy(self.location_of(s.target), self.location_of(s.source), s.source.nbytes) for s in sharings]
             )
+        returned = {n: Location(MemoryKind.OUTPUT, n) for n in range(self.buffers.outputs)}
+        returned |= {n: Location(MemoryKind.INPUT, k) for k, n in self.buffers.donations.items()}
         for key, moves in self.ranges.moves.items():
-            if key[1] == "return":
-                donated = {n: Location(MemoryKind.INPUT, k) for k, n in self.buffers.donations.items()}
-                needed = [
-                    Copy(donated.get(n, Location(MemoryKind.OUTPUT, n)), self.location_of(m.source), m.source.nbytes)
-                    for n, m in enumerate(moves)
-                ]
-            else:
-                needed = [Copy(self.location_of(m.target), self.location_of(m.source), m.source.nbytes) for m in moves]
-            swapped = {
-                self.location_of(m.target) for node, m in self.swapped if node is key[0] and key[1] == "backedge"
-            }
-            if swapped:
-                self.buffers.swaps[key[0]] = [c for c in needed if c.target in swapped]  # type: ignore[index]
+            part, outputs = part_of(key, self.buffers.locations), returned if key[1] == "return" else None
+            targets = [self.location_of(m.target) if outputs is None else outputs[m.number] for m in moves]
+            needed = [
+                Copy(target, self.location_of(m.source), m.source.nbytes, part(m.number))
+                for target, m in zip(targets, moves, strict=True)
+            ]
+            if key[1] == "backedge" and isinstance(key[0], WhileNode):
+                self.keep_swaps(key[0])
             spare = self.spare_buffers.get(key)
             copies[key] = _sequence(_without_noops(needed), Location(MemoryKind.ARENA, spare.offset) if spare else None)
+
+    def keep_swaps(self, node: WhileNode) -> None:
+        """Keep the copies at the end of an iteration that swaps replace; after the loop, one may be needed."""
+        part = final_parts(node, self.buffers.locations)
+        swaps = [
+            Copy(self.location_of(m.target), self.location_of(m.source), m.source.nbytes, part(m.number))
+            for other, m in self.swapped
+            if other is node
+        ]
+        if swaps:
+            self.buffers.swaps[node] = swaps
 
 
 def _literal(value: Value) -> Literal:

@@ -41,11 +41,12 @@ class LiveRange:
 
 @dataclass(frozen=True)
 class Move:
-    """Move: at a moment, the contents of `source` become those of `target`."""
+    """Move: at a moment, the contents of `source` become those of `target`, the result or state of some number."""
 
     target: LiveRange
     source: LiveRange
     moment: int
+    number: int
 
 
 @dataclass(frozen=True)
@@ -120,8 +121,8 @@ class _Walk:
         self.nodes(plan.nodes)
         end = self.tick()
         moves = self.ranges.moves[plan, "return", 0] = []
-        for value in plan.results:
-            moves.append(Move(LiveRange(None, value.shape.nbytes, end), self.read(value, end), end))
+        for n, value in enumerate(plan.results):
+            moves.append(Move(LiveRange(None, value.shape.nbytes, end), self.read(value, end), end, n))
         return self.ranges
 
     def tick(self) -> int:
@@ -189,7 +190,7 @@ class _Walk:
             states.append(state)
             self.ranges.by_value[node.condition.parameters[n]] = self.ranges.by_value[node.body.parameters[n]] = state
         carried = [n for n, unchanged in enumerate(is_unchanged) if not unchanged]
-        self.ranges.moves[node, "enter", 0] = [Move(states[n], initial[n], enter) for n in carried]
+        self.ranges.moves[node, "enter", 0] = [Move(states[n], initial[n], enter, n) for n in carried]
         self.loops.append(_Loop(enter))
         self.nodes(node.condition.nodes)
         test = self.tick()
@@ -208,7 +209,7 @@ class _Walk:
             else:
                 next_state = self.define(value, value.shape.nbytes, backedge)
                 self.ranges.same_buffer.append((states[n], next_state))
-                moves.append(Move(next_state, next_states[n], backedge))
+                moves.append(Move(next_state, next_states[n], backedge, n))
 
     def branches(self, node: ConditionalNode) -> None:
         enter = self.tick()
@@ -224,8 +225,8 @@ class _Walk:
         results = [self.define(v, v.shape.nbytes, end) for v in node.results]
         for k, ranges in enumerate(branch_results):
             moves = self.ranges.moves[node, "exit", k] = []
-            for result, (source, moment) in zip(results, ranges, strict=True):
+            for n, (result, (source, moment)) in enumerate(zip(results, ranges, strict=True)):
                 # The result at the end of one branch; the other branches do not run.
                 branch_end = self.define(None, result.nbytes, moment)
                 self.ranges.same_buffer.append((result, branch_end))
-                moves.append(Move(branch_end, source, moment))
+                moves.append(Move(branch_end, source, moment, n))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel.array_types import memory_type
@@ -18,8 +20,10 @@ from cyxla.xla.cpu.nests.scope_plan import ScopePlan
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.passes.simplify.index_ranges import IndexRanges
 
+MAX_PART_BYTES = 16384  # arrays of which a part is live, up to which copies of the whole take no longer than calls
 
-def emit_nest(ins: Instruction, ranges: IndexRanges) -> Step | str:
+
+def emit_nest(ins: Instruction, ranges: IndexRanges, *, live: bool = False) -> Step | str:
     """Emit the kernel of a while loop, or return the reason why several kernels run it better.
 
     Parameters
@@ -28,9 +32,11 @@ def emit_nest(ins: Instruction, ranges: IndexRanges) -> Step | str:
         Loop.
     ranges : IndexRanges
         Ranges of scalars in the program.
+    live : bool
+        True if of some array a leading part alone matters: copies in several kernels are of that part.
     """
     try:
-        return _Nest(ins, ranges).step()
+        return _Nest(ins, ranges).step(MAX_PART_BYTES if live else inf)
     except UnsuitableLoopError as error:
         return str(error)
 
@@ -57,9 +63,10 @@ class _Nest:
     def _is_alone(self, number: int) -> bool:
         return self.initial.count(self.initial[number]) == 1
 
-    def step(self) -> Step:
-        """Emit the kernel and return its step."""
+    def step(self, most_copied: float) -> Step:
+        """Emit the kernel, whose iterations copy arrays up to a size, and return its step."""
         sources = [self._source(n) for n in range(len(self.own))]
+        self.state.most_copied = most_copied
         owned = {self.body.parameters[n] for n in self.updated}
         self.scope.write_loop(self.ins, self.body, self.condition, sources, owned)
         writes = tuple(self.own[n] for n in (*self.updated, *self.scalars))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import field
+from math import inf
 from typing import Any
 
 from cyxla.records import dataclass
@@ -50,6 +51,8 @@ class NestState:
         Number of nodes emitted so far, a measure of gcc's time.
     scratch_bytes : int
         Size of the scratch buffer.
+    most_copied : float
+        Bytes up to which an array may be copied in an iteration.
     """
 
     reads: Reads
@@ -58,6 +61,7 @@ class NestState:
     tables: dict[Any, str] = field(default_factory=dict)
     nodes: int = 0
     scratch_bytes: int = 0
+    most_copied: float = inf
     _slots: dict[Hashable, int] = field(default_factory=dict)
     _locals: list[Array] = field(default_factory=list)
     _buffers: list[tuple[Array, int]] = field(default_factory=list)

@@ -177,6 +177,8 @@ class Scope:
     def copy(self, target: Array, source: Array) -> None:
         """Copy an array."""
         if target is not source:
+            if target.nbytes > self.state.most_copied:
+                raise UnsuitableLoopError("a copy of an array of which a part alone matters")
             self.c.line(f"__builtin_memcpy({target.pointer}, {source.pointer}, {target.nbytes});")
             self.cost += target.nbytes * machine.CACHED_NS_PER_BYTE
 

@@ -16,6 +16,7 @@ from cyxla.xla.cpu.plan.live_rules import (
     Parts,
     compaction_part,
     compaction_stops,
+    fft_part,
     join,
     product_stops,
     scatter_stops,
@@ -25,6 +26,8 @@ from cyxla.xla.cpu.plan.live_rules import (
 from cyxla.xla.cpu.plan.masks import reshaped, stops_of
 from cyxla.xla.hlo import Computation, Instruction
 from cyxla.xla.hlo.compaction_signature import is_pure_compaction
+
+_GIVEN = ("parameter", "constant")  # opcodes of sizes that are in memory before anything runs
 
 
 def cut_groups(computation: Computation, groups: Sequence[Group], live: LiveRows) -> list[Group]:
@@ -39,9 +42,7 @@ def cut_groups(computation: Computation, groups: Sequence[Group], live: LiveRows
         return {
             d: tuple(sorted(sizes, key=lambda v: (numbers[v.instruction], v.index)))
             for d, sizes in sorted(part.items())
-            if all(
-                v.instruction in computed or v.instruction in own or v.instruction.opcode == "parameter" for v in sizes
-            )
+            if all(v.instruction in computed or v.instruction in own or v.instruction.opcode in _GIVEN for v in sizes)
         }
 
     for group in ordered:
@@ -162,11 +163,16 @@ def _custom_call(ins: Instruction, parts: Parts) -> tuple[Live, Live]:
     return (compaction_part(ins, parts), compaction_stops(ins)) if is_pure_compaction(ins) else (ALL, ALL)
 
 
+def _fft(ins: Instruction, parts: Parts) -> tuple[Live, Live]:
+    part = fft_part(ins, parts.get((), ALL))
+    return _wide({d: sizes for d, sizes in part.items() if d == 0}, ins.shape.dims), ALL
+
+
 def _scatter(ins: Instruction, parts: Parts) -> tuple[Live, Live]:
     return ALL, scatter_stops(ins)
 
 
 #: Functions from an instruction and its live parts to the part of its results that is written and its stops.
 _SINGLE: dict[str, Callable[[Instruction, Parts], tuple[Live, Live]]] = {
-    "sort": _sort, "custom-call": _custom_call, "scatter": _scatter,
+    "sort": _sort, "custom-call": _custom_call, "scatter": _scatter, "fft": _fft,
 }  # fmt: skip

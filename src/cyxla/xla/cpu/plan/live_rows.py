@@ -66,7 +66,8 @@ class LiveRows:
         """Return the instructions that compute sizes of parts, or those at which reductions stop."""
         parts = [part for leaves in self.parts.values() for part in leaves.values()]
         parts += [stops_of(ins) for ins in self.parts if ins.opcode == "reduce"]
-        return {v.instruction for part in parts for sizes in part.values() for v in sizes}
+        sizes = {v.instruction for part in parts for sizes in part.values() for v in sizes}
+        return {ins for ins in sizes if ins.opcode != "constant"}
 
 
 def live_rows(computation: Computation, results: Sequence[LiveResult] = ()) -> LiveRows | None:

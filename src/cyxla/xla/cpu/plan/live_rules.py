@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any, TypeAlias
 
+from cyxla.types import ElementType
 from cyxla.xla.cpu.kernel.cumulative_windows import prefix
 from cyxla.xla.cpu.kernel.groups import Live
 from cyxla.xla.cpu.kernel.kernel import Value
-from cyxla.xla.cpu.kernel.values import FORWARDING, resolve
-from cyxla.xla.cpu.plan.masks import fill_of, index_mask, mask_of, reshaped
+from cyxla.xla.cpu.kernel.values import FORWARDING, constant_of, resolve
+from cyxla.xla.cpu.plan.index_bounds import size_above
+from cyxla.xla.cpu.plan.masks import fill_of, index_mask, is_identity, mask_of, reshaped
 from cyxla.xla.hlo import OPCODES, Instruction
+from cyxla.xla.hlo.combiners import combiner
 from cyxla.xla.hlo.compaction_signature import has_zero_fill, is_pure_compaction
 from cyxla.xla.passes.expand.dot import DotDims, has_packed_rhs
 
@@ -57,6 +60,16 @@ def _elementwise(ins: Instruction, part: Live) -> list[Live]:
 def _select(ins: Instruction, part: Live) -> list[Live]:
     predicate, chosen, other = _elementwise(ins, part)
     return [predicate, {**chosen, **mask_of(ins.operands[0])}, other]
+
+
+def _and(ins: Instruction, part: Live) -> list[Live]:
+    """Return the parts of a conjunction: one operand matters only where a mask, the other one, is true."""
+    left, right = _elementwise(ins, part)
+    if ins.shape.dtype is not ElementType.PRED:
+        return [left, right]
+    if mask := mask_of(ins.operands[1]):
+        return [{**left, **mask}, right]
+    return [left, {**right, **mask_of(ins.operands[0])}]
 
 
 def _broadcast(ins: Instruction, part: Live) -> list[Live]:
@@ -119,6 +132,10 @@ def _dot(ins: Instruction, part: Live) -> list[Live]:
     return [left, right]
 
 
+def _fft(ins: Instruction, part: Live) -> list[Live]:
+    return [fft_part(ins, part)]
+
+
 def _gather(ins: Instruction, part: Live) -> list[Live]:
     operand, indices = (o.shape.dims for o in ins.operands)
     offsets, sizes, vector = ins.attrs["offset_dims"], ins.attrs["slice_sizes"], ins.attrs["index_vector_dim"]
@@ -127,13 +144,16 @@ def _gather(ins: Instruction, part: Live) -> list[Live]:
     outside = {*ins.attrs["collapsed_slice_dims"], *ins.attrs["operand_batching_dims"]}
     inside = [d for d in range(len(operand)) if d not in outside]
     whole = {d: part[o] for o, d in zip(offsets, inside, strict=True) if o in part and sizes[d] == operand[d]}
+    mapped = ins.attrs["start_index_map"]
+    if len(mapped) == 1 and sizes[mapped[0]] == 1 and (size := size_above(ins.operands[1])) is not None:
+        whole[mapped[0]] = frozenset((size,))
     return [whole, {v: part[o] for o, v in zip(batch, vectors, strict=True) if o in part}]
 
 
 _RULES: dict[str, Callable[[Instruction, Live], list[Live]]] = {
-    "select": _select, "broadcast": _broadcast, "transpose": _transpose, "reverse": _reverse, "slice": _slice,
-    "dynamic-slice": _dynamic_slice, "dynamic-update-slice": _dynamic_update_slice, "pad": _pad,
-    "concatenate": _concatenate, "reduce-window": _reduce_window, "dot": _dot, "gather": _gather,
+    "select": _select, "and": _and, "broadcast": _broadcast, "transpose": _transpose, "reverse": _reverse,
+    "slice": _slice, "dynamic-slice": _dynamic_slice, "dynamic-update-slice": _dynamic_update_slice, "pad": _pad,
+    "concatenate": _concatenate, "reduce-window": _reduce_window, "dot": _dot, "gather": _gather, "fft": _fft,
     "bitcast-convert": _elementwise,
 }  # fmt: skip
 
@@ -178,6 +198,11 @@ _LEAF_RULES: dict[str, Callable[[Instruction, Parts], list[Live]]] = {
 
 # -------------------------------------------------------------------------------------------------------------- stops
 # The kernels of these instructions read nothing beyond some sizes, so that their operands need not have it.
+
+
+def fft_part(ins: Instruction, part: Live) -> Live:
+    """Return the part of an array of lines that are transformed, each on its own."""
+    return {d: sizes for d, sizes in part.items() if d < ins.shape.rank - len(ins.attrs["fft_length"])}
 
 
 def sort_part(ins: Instruction, parts: Parts) -> Live:
@@ -249,7 +274,10 @@ def compaction_part(ins: Instruction, parts: Parts) -> Live:
 
 
 def scatter_stops(ins: Instruction) -> Live:
-    """Return the sizes at which a scatter stops, by dimension of its indices: no later window fits into the operand."""
+    """Return the sizes at which a scatter stops, by dimension of its indices.
+
+    No later window fits into the operand, or no later update changes an element.
+    """
     count, attrs = (len(ins.operands) - 1) // 2, ins.attrs
     operand, updates = ins.operands[0].shape.dims, ins.operands[count + 1].shape.dims
     outside = {*attrs["inserted_window_dims"], *attrs["input_batching_dims"]}
@@ -258,7 +286,19 @@ def scatter_stops(ins: Instruction) -> Live:
     for d, (part, filler) in zip(attrs["scatter_dims_to_operand_dims"], _index_fills(ins), strict=True):
         if filler is not None and not 0 <= int(filler) <= operand[d] - extents.get(d, 1):
             return {d: sizes for d, sizes in part.items() if d != attrs["index_vector_dim"]}
-    return ALL
+    return _neutral_updates(ins) if count == 1 else ALL
+
+
+def _neutral_updates(ins: Instruction) -> Live:
+    """Return the sizes, by dimension of the indices, at which a scatter stops: no later update changes anything."""
+    operand, indices, updates = ins.operands
+    part, filler = fill_of(updates)
+    opcode = None if filler is None else combiner(ins.called[0])
+    if opcode is None or not is_identity(opcode, filler, constant_of(operand), operand.shape.dtype):
+        return ALL
+    batch = [d for d in range(updates.shape.rank) if d not in ins.attrs["update_window_dims"]]
+    vectors = [d for d in range(indices.shape.rank) if d != ins.attrs["index_vector_dim"]]
+    return {v: part[u] for u, v in zip(batch, vectors, strict=True) if u in part}
 
 
 def _index_fills(ins: Instruction) -> list[tuple[Live, Any]]:

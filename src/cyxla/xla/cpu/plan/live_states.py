@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from cyxla.xla.cpu.kernel.groups import Live
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.kernel.values import leaf_indices, resolve
 from cyxla.xla.cpu.plan.live_rules import ALL, MAX_SIZES, Parts
@@ -108,11 +107,8 @@ def _joined(one: LoopState, other: LoopState) -> LoopState:
 
 
 def _parts(ins: Instruction, state: LoopState) -> Parts:
-    """Return the parts of a tuple that has a state; a dimension whose size is a constant matters as a whole."""
-    parts: dict[ShapeIndex, Live] = {}
-    for index, part in state.items():
-        values = {d: frozenset(resolve(ins, size) for size in sizes) for d, sizes in part.items()}
-        parts[index] = {
-            d: sizes for d, sizes in values.items() if all(v.instruction.opcode != "constant" for v in sizes)
-        }
-    return parts
+    """Return the parts of a tuple that has a state."""
+    return {
+        index: {d: frozenset(resolve(ins, size) for size in sizes) for d, sizes in part.items()}
+        for index, part in state.items()
+    }

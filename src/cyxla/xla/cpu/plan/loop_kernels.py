@@ -13,10 +13,20 @@ from cyxla.xla.passes.simplify.index_ranges import IndexRanges
 from cyxla.xla.service.refusal import Refusal
 
 
-def loop_kernel(group: Group, ranges: IndexRanges) -> tuple[Step | None, list[Refusal]]:
-    """Return the kernel of a loop, or None and the reasons for which it has none."""
+def loop_kernel(group: Group, ranges: IndexRanges, *, live: bool = False) -> tuple[Step | None, list[Refusal]]:
+    """Return the kernel of a loop, or None and the reasons for which it has none.
+
+    Parameters
+    ----------
+    group : Group
+        Loop.
+    ranges : IndexRanges
+        Ranges of scalars in the program.
+    live : bool
+        True if of some array in its state a leading part alone matters.
+    """
     (ins,) = group.instructions
-    nest = emit_nest(ins, ranges) if indexes_small_arrays(ins) else None
+    nest = emit_nest(ins, ranges, live=live) if indexes_small_arrays(ins) else None
     if isinstance(nest, Step):
         return replace(nest, groups=(group,)), []
     local = emit_local_while(ins, ranges)
@@ -26,7 +36,7 @@ def loop_kernel(group: Group, ranges: IndexRanges) -> tuple[Step | None, list[Re
     if isinstance(blocked, Step):
         return replace(blocked, groups=(group,)), []
     if nest is None:
-        nest = emit_nest(ins, ranges)
+        nest = emit_nest(ins, ranges, live=live)
     if isinstance(nest, Step):
         return replace(nest, groups=(group,)), []
     subject = f"while {ins.shape.static}"

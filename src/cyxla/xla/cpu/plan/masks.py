@@ -154,12 +154,12 @@ def stops_of(ins: Instruction) -> Live:
         return _ALL
     part, filler = fill_of(ins.operands[0])
     dtype = ins.shape.dtype
-    if filler is None or not _is_identity(opcode, filler, constant_of(ins.operands[1]), dtype):
+    if filler is None or not is_identity(opcode, filler, constant_of(ins.operands[1]), dtype):
         return _ALL
     return {d: sizes for d, sizes in part.items() if d in ins.attrs["dimensions"]}
 
 
-def _is_identity(opcode: str, filler: Any, init: Any, dtype: ElementType) -> bool:
+def is_identity(opcode: str, filler: Any, init: Any, dtype: ElementType) -> bool:
     """Return whether an element never changes the bits of a reduction with an initial value."""
     if opcode == "add" and dtype.is_float:  # 0 + -0 is 0, as is the sum of -0 with an initial 0
         return bool(filler == 0) and (bool(np.signbit(filler)) or _is_positive_zero(init))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import TypeAlias
 
@@ -95,6 +95,8 @@ class Plan:
         Array leaves of the root, in order; a leaf may be a parameter or a constant, and may occur twice.
     reasons : list of Refusal
         Instructions that were not fused, loops that are not one kernel.
+    live : sequence of LiveResult
+        Results whose live elements alone are read (see `plan.live_rows`).
     """
 
     computation: Computation
@@ -102,6 +104,7 @@ class Plan:
     parameters: list[Value]
     results: list[Value]
     reasons: list[Refusal] = field(default_factory=list)
+    live: Sequence[tuple[int, int, int]] = ()
 
     @property
     def cost(self) -> float:

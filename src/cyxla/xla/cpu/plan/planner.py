@@ -67,14 +67,14 @@ def plan(computation: Computation, live_results: Sequence[LiveResult] = (), rang
             effects += range(position, len(nodes))
     parameters = [leaf for p in computation.parameters for leaf in own_leaves(p)]
     ordered = fuse_small_kernels(share_matrices(defer_overwriters(nodes, effects)), reasons)
-    return Plan(computation, ordered, parameters, leaves(computation.root), reasons)
+    return Plan(computation, ordered, parameters, leaves(computation.root), reasons, live_results)
 
 
 def _while(group: Group, reasons: list[Refusal], ranges: IndexRanges | None, state: LoopState) -> Node:
     from cyxla.xla.cpu.plan.loop_kernels import loop_kernel  # most programs have no loops
 
     assert ranges is not None
-    kernel, refusals = loop_kernel(group, ranges)
+    kernel, refusals = loop_kernel(group, ranges, live=any(state.values()))
     if kernel is not None:
         return KernelNode(kernel)
     reasons += refusals

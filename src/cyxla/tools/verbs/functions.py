@@ -56,8 +56,8 @@ Supported are
   `np.unravel_index`, `ufunc.reduceat`, `sliding_window_view`, and functions that write, such as `np.put`, `np.copyto`,
   `np.fill_diagonal` and `np.add.at`;
 * indexing, slicing and assignment (`y[1:] = v`, `x[mask] = y`, `x[np.ix_(a, b)]`), views included;
-* loops over their elements or rows, or that carry such arrays, whose greatest size stays the same; branches
-  that leave an array with different sizes, or of `cyxla.cond`; and `cyxla.grad`.
+* loops over their elements or rows, or that carry such arrays, whose greatest size does not grow; branches that leave
+  an array with different sizes, or of `cyxla.cond`; `cyxla.grad`, `jvp`, `jacobian`, `vmap`, `map` and `scan`.
 
 Slices whose bounds are so many elements apart, as `x[i:i + 3]`, have a known size. In a function in which one reaches
 beyond an end of its axis, where NumPy's is shorter, all of them have sizes known at run time from that call on.

@@ -260,3 +260,20 @@ def test_branches_copy_their_live_results(choice):
         kept = min(max(size, 0), 4096)
         assert out[0][:kept].tobytes() == x[:kept].tobytes()
         assert (out[0][kept:] == 7).all()
+
+
+NESTED = """HloModule m
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+ENTRY main { x = f32[<=400,<=64] parameter(0) z = f32[] constant(0)
+  ROOT r = f32[] reduce(x, z), dimensions={0,1}, to_apply=add }"""
+
+
+def test_masks_of_two_dimensions():
+    """A reduction of both went over the bound of the first one."""
+    compiled, plain = (cyxla.compile(NESTED, platform=p) for p in ("cpu", "interpreter"))
+    text = compiled.explain()
+    assert "dimension 0 is combined below" in text
+    assert "dimension 1 is combined below" in text
+    for sizes in ((0, 0), (400, 64), (3, 5), (400, 1), (1, 64), (399, 63), (0, 64)):
+        x = np.random.default_rng(0).random(sizes, np.float32)
+        np.testing.assert_allclose(compiled(x), plain(x), rtol=1e-5)

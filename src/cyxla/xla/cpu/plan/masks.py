@@ -131,7 +131,9 @@ def fill_of(ins: Instruction, depth: int = 0) -> tuple[Live, Any]:
         return mask, False
     if ins.opcode == "select" and ins.operands[0].shape.dims == ins.shape.dims:
         filler = constant_of(ins.operands[2])
-        return (_ALL, None) if filler is None else (mask_of(ins.operands[0]), filler)
+        if filler is None:
+            return _ALL, None
+        return {**_also_filled(ins.operands[1], filler, depth), **mask_of(ins.operands[0])}, filler
     if ins.opcode in FORWARDING and ins.operands and ins.operands[0].shape.is_array:
         part, filler = fill_of(ins.operands[0], depth)
         return reshaped(part, ins.operands[0].shape.dims, ins.shape.dims), filler
@@ -145,6 +147,14 @@ def fill_of(ins: Instruction, depth: int = 0) -> tuple[Live, Any]:
         return _ALL, None
     with np.errstate(all="ignore"):
         return fills[0][0], _EXACT[ins.opcode](*(filler for _, filler in fills))
+
+
+def _also_filled(ins: Instruction, filler: Any, depth: int) -> Live:
+    """Return the sizes at and beyond which an array below another mask has the same element, to the bit."""
+    if depth > _MAX_FILL_DEPTH:
+        return _ALL
+    part, own = fill_of(ins, depth + 1)
+    return part if own is not None and np.asarray(own).tobytes() == np.asarray(filler).tobytes() else _ALL
 
 
 def stops_of(ins: Instruction) -> Live:

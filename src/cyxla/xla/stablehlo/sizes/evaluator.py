@@ -72,7 +72,7 @@ class SizeEvaluator(ConstantEvaluator):
     budget : Budget, optional
         Budget that it shares with others.
     allowance : Allowance, optional
-        Where it takes budgets from, if it has none.
+        Source of budgets, if it has none of its own.
 
     Attributes
     ----------

@@ -20,6 +20,10 @@ def compress_rows(x, other, mask, rows, table):
     return table[rows]
 
 
+def compress_short_rows(x, other, mask, rows, table):
+    return x.reshape(-1, 10)[mask[: N // 10]]
+
+
 def positive_indices(x, other, mask, rows, table):
     return np.nonzero(x > 0)[0]
 
@@ -41,6 +45,7 @@ def repeat(x, other, mask, rows, table):
 CASES = [
     (mean_of_positive, 3, 3),
     (compress_rows, 2, 2),  # both move the rows at the rate of the caches, this package with all threads
+    (compress_short_rows, 3, 3),
     (positive_indices, 2, 2),
     (unique, 3, None),  # NumPy sorts floats in vectors of any width, this package in those of AVX-512 alone
     (assign, 3, 3),

@@ -53,7 +53,7 @@ class _Watcher:
         self._wakes_at: float | None = None  # None if the thread does not run
 
     def begin(self, name: str, seconds: float) -> _Compilation | None:
-        """Watch a compilation of this thread; return None if one is watched already, or if there is no more thread."""
+        """Watch a compilation of this thread; return None if one is watched already."""
         thread, now = get_ident(), monotonic()
         with self._changed:
             if thread in self._compilations:  # a function that another one calls

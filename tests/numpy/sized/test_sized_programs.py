@@ -222,7 +222,8 @@ def alike(got, want, place):
     else:
         assert not isinstance(got, Exception), (place, got)
         assert (np.shape(got), np.asarray(got).dtype) == (np.shape(want), np.asarray(want).dtype), place
-        np.testing.assert_allclose(got, want, rtol=1e-6, err_msg=str(place))
+        rtol = 1e-6 if np.asarray(want).dtype == np.float32 else 1e-12
+        np.testing.assert_allclose(got, want, rtol=rtol, err_msg=str(place))
 
 
 @pytest.mark.parametrize("sizes", ["exact", "any"])

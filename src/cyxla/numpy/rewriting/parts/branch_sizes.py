@@ -75,7 +75,4 @@ def with_bounds_of(value: Any, before: Any) -> Any:
         return value
     if any(n > m or (n != m and d not in dims) for d, (n, m) in enumerate(zip(data.shape, bounds, strict=True))):
         return value
-    counts = value.counts
-    for d in dims:
-        data = resized(data, d, bounds[d])
-    return SizedArray(data, {d: size_array(value_of(n), bounds[d]) for d, n in counts.items()})
+    return Sizes(list(bounds), list(dims)).resize(value, [value_of(data), *map(value_of, value.counts.values())])

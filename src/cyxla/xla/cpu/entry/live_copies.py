@@ -47,8 +47,7 @@ def _size_text(sizes: Sequence[Size], pointer: Callable[[Location], str]) -> str
 
 def _write_part(c: CWriter, part: LivePart, counts: dict[int, str], target: str, source: str) -> None:
     """Write the copy of a part: a loop over rows, which lie one after the other up to the last dimension cut."""
-    last, *_ = reversed(part.sizes)
-    axis = last[0]
+    axis, _ = part.sizes[-1]
     steps = [prod(part.dims[d + 1 :]) * part.itemsize for d in range(axis + 1)]
     loops = [(d, counts.get(d, str(part.dims[d]))) for d in range(axis) if part.dims[d] > 1]
     names = [c.name("i") for _ in loops]

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from cyxla.errors import ShapeError
-from cyxla.numpy.indexing.equal_values import same_size
-from cyxla.numpy.tracing.arrays.run_time_sizes import fail_unless
+from cyxla.numpy.indexing.equal_values import require_equal
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.numpy.tracing.bodies import Body, Values, instruction_of, reachable
 from cyxla.numpy.tracing.trace import require_current, user_line
@@ -62,15 +59,10 @@ def agreed_length(caller: str, sizes: Sequence[NamedSize]) -> Length:
     for other in sizes:
         message = f"{caller}: {first.text}, but {other.text}"
         if isinstance(other.size, TracedArray):
-            _require_equal(first.size, other.size, message)
+            require_equal(first.size, other.size, message)
         elif other.size != first.size:
             raise ShapeError(message.format(first.size, other.size), where=user_line())
     return Length(first.size) if known else Length(min(s.bound for s in sizes), first.size)
-
-
-def _require_equal(first: Any, second: TracedArray, message: str) -> None:
-    if not isinstance(first, TracedArray) or not same_size(first, second):
-        fail_unless(np.equal(first, second), first, second, message)
 
 
 def escaped(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cyxla.errors import ShapeError, UnimplementedError
-from cyxla.numpy.indexing.equal_values import same_size
+from cyxla.numpy.indexing.equal_values import require_equal, same_size
 from cyxla.numpy.indexing.ranges import range_of
 from cyxla.numpy.tracing.arrays.run_time_sizes import fail_unless, resized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, is_sized
@@ -157,13 +157,6 @@ def _require_broadcast(count: TracedArray, size: Any, mismatch: Mismatch) -> Non
         return
     fits: Any = _np.logical_or(_np.equal(count, size), _np.equal(count, 1))
     fail_unless(fits, count, size, *mismatch)
-
-
-def require_equal(first: Any, second: Any, message: str, error: Callable[..., Exception] = ShapeError) -> None:
-    """Make runs in which two sizes differ fail; sizes that are computed alike need no check."""
-    if isinstance(first, TracedArray) and isinstance(second, TracedArray) and same_size(first, second):
-        return
-    fail_unless(_np.equal(first, second), first, second, message, error)
 
 
 def leave_if(condition: Any, text: str) -> None:

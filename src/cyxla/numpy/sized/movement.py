@@ -10,7 +10,7 @@ import numpy as np
 
 from cyxla.numpy.functions.resizing import repeat_by_counts
 from cyxla.numpy.indexing.equal_values import same_size
-from cyxla.numpy.indexing.ranges import range_of
+from cyxla.numpy.indexing.ranges import declare_range, range_of, range_within_size
 from cyxla.numpy.sized.creation import bound_of, bounded_size
 from cyxla.numpy.sized.frames import (
     align,
@@ -210,7 +210,10 @@ def _counts_of(repeats: SizedArray, size: Any, bound: int) -> Any:
     counts = filled(repeats, 0)
     if repeats.bound == 0:
         return resized(counts, 0, bound)
-    return _np.where(is_one, counts[:1], resized(counts, 0, bound))
+    each: Any = _np.where(is_one, counts[:1], resized(counts, 0, bound))
+    low, high = range_within_size(value_of(repeats.padded))
+    declare_range(value_of(each), min(low, 0), max(high, 0))
+    return each
 
 
 @sized(np.broadcast_arrays)

@@ -1,5 +1,6 @@
 """Functions compiled for any size of a dimension, after calls with several sizes of it."""
 
+import itertools
 import threading
 import warnings
 from decimal import Decimal
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 import cyxla
-from cyxla.errors import InvalidArgumentError, RecompileWarning, TraceError
+from cyxla.errors import FallbackWarning, InvalidArgumentError, RecompileWarning, TraceError
 from cyxla.numpy.calls import any_size
 from cyxla.numpy.calls.size_history import OpenDims, SizeHistory
 
@@ -310,6 +311,73 @@ def test_layouts_of_arguments(make):
     for n in (4, 6, 3, 9, 12):
         x = make(n)
         check(compiled(x), x.sum(1) + x[:, 0])
+
+
+def doubled(x):
+    x *= 2
+    return x
+
+
+def assigned(x):
+    x[x > 0] = 7
+    x[-1] += 1
+    return x.sum()
+
+
+#: Functions of a table, computed for any number of its rows in each order of its dimensions in memory.
+OF_TABLES = {
+    "element by element": lambda x: (x * 2 + x.mean(0), np.where(x > 0, x, 0), np.clip(x, 0, 1), x.astype("f4")),
+    "reductions": lambda x: (x.sum(0), x.max(1), x.argmax(0), x.std(), np.cumsum(x, 0), np.median(x, 0)),
+    "movement": lambda x: (x.T, x[1:], x[::2], x[::-1], x[:, ::-1], np.roll(x, 1, 0), np.concatenate([x, x])),
+    "flat": lambda x: (x.ravel(), x.ravel("F"), x.ravel("K"), x.flatten("K"), np.sort(x, 0).ravel("K")),
+    "flat parts": lambda x: (x[::2].ravel("K"), x[1:].ravel("K"), x[:, ::-1].ravel("K")),
+    "copies": lambda x: (x.copy(), x.copy("K"), np.copy(x), np.array(x, order="F"), np.asfortranarray(x)),
+    "arrays like it": lambda x: (np.zeros_like(x), np.full_like(x, x), np.zeros((len(x), 4), order="F")),
+    "selections": lambda x: (x[x[:, 0, 0] > 0].sum(), np.nonzero(x > 0)[0], np.sort(x, axis=0), np.unique(x)),
+    "products": lambda x: (np.einsum("ijk,ilk->jl", x, x), x.reshape(len(x), -1).T @ x.reshape(len(x), -1)),
+    "in place": doubled,
+    "assignment": assigned,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=str)
+@pytest.mark.parametrize("name", OF_TABLES)
+def test_orders_of_dimensions_in_memory(name, order):
+    """Results have NumPy's values and order, and arguments are written to; some calls have fewer rows than columns."""
+    function = OF_TABLES[name]
+    compiled = cyxla.jit(function, sizes="any")
+    for n in (6, 8, 9, 3, 30, 7):
+        x = RNG.normal(size=[(n, 5, 4)[d] for d in order]).transpose(np.argsort(order))
+        expected_of, passed = x.copy(order="K"), x.copy(order="K")
+        expected, got = function(expected_of), compiled(passed)
+        check(got, expected)
+        check(passed, expected_of)
+        for one, other in zip(*[r if isinstance(r, tuple) else (r,) for r in (got, expected)], strict=True):
+            assert order_of(one) == order_of(other)
+    assert compiled.cache_info().misses == 2
+
+
+def assigned_flat(x):
+    x.ravel("K")[1:-2] += 1
+    return x.sum()
+
+
+def test_gaps_between_elements_of_an_argument_of_any_size():
+    """A flat array is a view of a contiguous argument alone; NumPy runs for others."""
+    compiled = cyxla.jit(assigned_flat, sizes="any", fallback="numpy")
+    for n in (6, 8, 9, 7):
+        x, y = np.ones((2, n, 3))
+        check(compiled(x), assigned_flat(y))
+        check(x, y)
+        x, y = np.ones((2, n, 6))[:, :, ::2]
+        with pytest.warns(FallbackWarning, match="depends on the memory") if n == 6 else warnings.catch_warnings():
+            check(compiled(x), assigned_flat(y))
+        check(x, y)
+
+
+def order_of(array):
+    """Return the order of the dimensions of an array in memory."""
+    return np.argsort(np.abs(np.asarray(array).strides), kind="stable").tolist()
 
 
 @pytest.mark.parametrize("dtype", ["bool", "i1", "u2", "i8", "f2", "f4", "c8", "c16"])

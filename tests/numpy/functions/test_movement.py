@@ -204,7 +204,6 @@ UNSUPPORTED = {
     "repeat": lambda x: np.repeat(x, x.astype(int).ravel()),
     "insert": lambda x: np.insert(x, [x.astype(int)[0, 0, 0]], 1),
     "pad": lambda x: np.pad(x, 1, mode=print),
-    "ravel": lambda x: x[:, ::-1].ravel(order="K"),
 }
 
 
@@ -456,3 +455,42 @@ def test_pad_with_stat_length_zero_raises(mode):
     for width in (0, 1):
         with pytest.raises(ValueError, match="stat_length of 0"):
             run(lambda x, w=width: np.pad(x, w, mode, stat_length=0), np.ones(2))
+
+
+IN_MEMORY = {
+    "row-major": lambda x: x, "column-major": np.asfortranarray, "permuted": lambda x: x.transpose(1, 0, 2),
+    "cycled": lambda x: x.transpose(1, 2, 0), "with gaps": lambda x: x[:, ::2], "part of columns": lambda x: x.T[1:],
+    "reversed": lambda x: x[::-1, :, ::-1],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("order", ["C", "F", "K"])
+@pytest.mark.parametrize("layout", IN_MEMORY)
+def test_orders_of_flat_arrays(layout, order):
+    x = IN_MEMORY[layout](X)
+    compiled = cyxla.jit(lambda x: (x.ravel(order), x.flatten(order), x[:, ::-1].ravel(order), x[1:].T.ravel(order)))
+    for got, wanted in zip(compiled(x), compiled.__wrapped__(x), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("layout", IN_MEMORY)
+def test_flat_arrays_in_order_of_memory_share_it_if_they_can(layout):
+    def write(x):
+        x.ravel("K")[1:3] = -1
+        return x.sum()
+
+    x, y = (IN_MEMORY[layout](X.copy()) for _ in range(2))
+    compiled = cyxla.jit(write, fallback="numpy")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cyxla.errors.FallbackWarning)  # NumPy runs where gaps decide about sharing
+        assert compiled(x) == write(y)
+    np.testing.assert_array_equal(x, y)
+
+
+def test_gaps_decide_about_the_order_of_flat_arrays():
+    """Packed, the array would be column-major."""
+    compiled = cyxla.jit(lambda x: x.ravel("A"))
+    x = np.asfortranarray(X[0])
+    np.testing.assert_array_equal(compiled(x), x.ravel("A"))
+    with pytest.raises(UnimplementedError, match="depends on the memory of an array"):
+        compiled(x[:, ::2])

@@ -21,6 +21,7 @@ from cyxla.numpy.calls.entries import Entry
 from cyxla.numpy.calls.lowering import LargeArrayError, OpenSizes
 from cyxla.numpy.calls.signatures import Call
 from cyxla.numpy.calls.size_history import OpenDims, Shapes, SizeHistory, group_key, shapes_of
+from cyxla.numpy.tracing.results.result_layout import inverse
 from cyxla.records import dataclass
 
 MODES: Final = ("auto", "any", "exact")
@@ -168,7 +169,7 @@ class AnySizeProgram:
         try:
             buffers = self.free_buffers.pop()
         except IndexError:
-            buffers = {k: np.zeros(shape, leaves[k].dtype) for k, shape in self.padded_shapes.items()}
+            buffers = {k: self._buffer(k, leaves[k].dtype) for k in self.padded_shapes}
         assert self.entry is not None
         count, numbers = len(self.static), [np.int64(leaves[k].shape[d]) for (k, d), *_ in self.dims.groups]
         passed = [*leaves[:count], *numbers, *leaves[count:]]
@@ -184,6 +185,14 @@ class AnySizeProgram:
         if len(self.free_buffers) < MOST_BUFFERS:
             self.free_buffers.append(buffers)
         return result
+
+    def _buffer(self, k: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        """Return a padded array for an input, in the order of its dimensions in memory."""
+        assert self.entry is not None
+        shape, order = self.padded_shapes[k], self.entry.lowered.input_axes[k]
+        if order is None:
+            return np.zeros(shape, dtype)
+        return np.zeros([shape[d] for d in order], dtype).transpose(inverse(order))
 
     @cached_property
     def compiled(self) -> AnySizeEntry:
@@ -203,7 +212,8 @@ class AnySizeProgram:
 class SizesError(Exception):
     """A program for any size has no result for the sizes of a call, or is slow: that for exactly these sizes has it.
 
-    It has the result of a dimension of size 1 that is broadcast, and NumPy's errors.
+    It has the result of a dimension of size 1 that is broadcast, and NumPy's errors. Arguments that are not contiguous
+    where the result depends on it have none either.
     """
 
 
@@ -219,7 +229,9 @@ class AnySizeEntry(Compiled):
     def __init__(self, program: AnySizeProgram) -> None:
         entry, count, sizes = program.entry, len(program.static), len(program.bounds)
         assert entry is not None
-        writes = tuple([k if k < count else k - sizes for k in entry.writes])
+        passed = [*range(count), *[-1] * sizes, *range(count, len(entry.lowered.input_axes))]
+        writes = tuple([passed[k] for k in entry.writes])
+        self._dense = [(passed[k], entry.lowered.input_axes[k]) for k in entry.dense]
         super().__init__(None, (0,), False, b"", writes=writes)
         self.any_size, self.guards = program, entry.guards
 
@@ -227,6 +239,8 @@ class AnySizeEntry(Compiled):
         """Run on arguments of any sizes, which the signature has compared with the bounds."""
         program = self.any_size
         assert program.entry is not None
+        if not all(_is_dense(passed[k], axes) for k, axes in self._dense):
+            raise CaughtError(SizesError())
         sizes = tuple([passed[k].shape[d] for (k, d), *_ in program.dims.groups])
         if program.recurring.recurs(sizes, program.entry.seconds):
             raise CaughtError(SizesError())
@@ -248,6 +262,11 @@ class AnySizeEntry(Compiled):
         ]
         nodes = [program.open_node(node) for node in nodes]
         return self.guards.signature(self, nargs, kwnames, nodes, inputs, open_dims)
+
+
+def _is_dense(array: npt.NDArray[Any], axes: tuple[int, ...] | None) -> bool:
+    """Return True if the elements of an array, with its dimensions permuted, are contiguous."""
+    return bool((array if axes is None else array.transpose(axes)).flags.c_contiguous)
 
 
 class AnySizePrograms:

@@ -507,7 +507,7 @@ class Jitted(Dispatcher, Generic[P, R]):
                 lowered = self._lower(call, keep_order=True, open_sizes=open_sizes, guarded=True)
             except TooLargeError:
                 return None
-            if lowered.dense or lowered.largest_bytes > MOST_BYTES:
+            if lowered.largest_bytes > MOST_BYTES:
                 return None
             open_sizes.check_time(lowered, LocalService(self.platform).compiler)
             entry = self._compile_tiered(lowered, call, {"sparse": True})

@@ -466,7 +466,7 @@ def _lower(
         module, trace.program, tree, failure is not None, rank0, tuple(input_axes), tuple(layouts), spectra,
         writes, _dense_inputs(trace, inputs, writes), effects, guards,
         writes_last and len(writes) == 1 and not effects and places is None, places, is_of_classes,
-        _live_writes(writes, len(layouts), open_sizes, sum(is_input)),
+        _live_writes(writes, len(layouts), open_sizes, sum(is_input), input_axes),
     )  # fmt: skip
 
 
@@ -812,15 +812,22 @@ def _open(trace: Trace, arguments: list[Any], leaves: Sequence[Any], open_sizes:
 
 
 def _live_writes(
-    writes: Sequence[int], first: int, open_sizes: OpenSizes | None, inputs: int
+    writes: Sequence[int], first: int, open_sizes: OpenSizes | None, inputs: int, axes: Sequence[tuple[int, ...] | None]
 ) -> tuple[tuple[int, int, int], ...]:
     """Return the dimensions of new values of arguments, from result `first` on, that are read up to a parameter.
 
-    The parameters of the sizes follow those of the inputs.
+    The parameters of the sizes follow those of the inputs, whose dimensions are in the order of `axes` in memory.
     """
     groups = () if open_sizes is None else open_sizes.groups
     results = {k: first + n for n, k in enumerate(writes)}
-    return tuple([(results[k], d, ~(inputs + n)) for n, group in enumerate(groups) for k, d in group if k in results])
+    return tuple(
+        [
+            (results[k], d if (order := axes[k]) is None else order.index(d), ~(inputs + n))
+            for n, group in enumerate(groups)
+            for k, d in group
+            if k in results
+        ]
+    )
 
 
 def _to_memory_order(op: XlaOp, layout: Layout) -> XlaOp:

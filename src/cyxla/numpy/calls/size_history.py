@@ -58,8 +58,8 @@ def group_key(call: Call) -> Any:
 
 
 def _is_open(spec: Any) -> bool:
-    """Return True if the sizes of an argument may be open: it is an array in row-major order."""
-    return isinstance(spec, Spec) and spec.adapter is None and spec.axes is None
+    """Return True if the sizes of an argument may be open: it is an array, or a list of numbers passed as one."""
+    return isinstance(spec, Spec) and spec.adapter is None
 
 
 class SizeHistory:

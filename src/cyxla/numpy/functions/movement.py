@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
+from cyxla._native.dispatch import axes_of
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.indexing.access import get
 from cyxla.numpy.tracing import trace as _trace
@@ -85,27 +86,15 @@ def _reverse_dimensions(op: XlaOp) -> XlaOp:
     return xla.transpose(op, tuple(reversed(range(op.shape.rank))))
 
 
-def resolve_order(a: Array, order: str | None, name: str) -> str:
-    """Return ``C`` or ``F`` for any order that NumPy accepts.
-
-    Raises
-    ------
-    UnimplementedError
-        The order is that of memory, and the elements are not contiguous.
-    """
+def _resolve_order(a: Array, order: str | None) -> str:
+    """Return ``C`` or ``F`` for one of these and ``A``."""
     letter = order_letter(order)
-    if letter in "AK":
-        if a.contiguous or a.ndim < 2:
-            return "C"
-        if a.memory.flags.f_contiguous:
-            return "F"
-        if letter == "K":
-            raise UnimplementedError(
-                f"{name} with order={order!r} of a view that is not contiguous cannot be traced",
-                where=_trace.user_line(), hint="pass order='C' or order='F'",
-            )  # fmt: skip
+    if letter != "A":
+        return letter
+    if a.contiguous or a.ndim < 2 or not a.memory.flags.f_contiguous:
         return "C"
-    return letter
+    note_layout(a)
+    return "F"
 
 
 @implements(np.reshape)
@@ -114,7 +103,7 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     array = as_strong(a)
     require_sizes(shape)
     sizes = np.reshape(shape_only_array(array), shape, order=order).shape  # type: ignore[call-overload]
-    is_column_major = resolve_order(array, order, "reshape") == "F" and sizes != array.shape
+    is_column_major = _resolve_order(array, order) == "F" and sizes != array.shape
     if is_column_major and sum(n > 1 for n in (*array.shape, *sizes)) > 2:
         note_reshape(array, sizes, "F")
         result = _reshape_column_major(array, sizes, reshape_view(array.memory, sizes, "F"))
@@ -125,12 +114,15 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     return TracedArray(value_of(result)) if copy else result
 
 
-@implements(np.ravel, note="order='K' only of contiguous arrays")
+@implements(np.ravel)
 def ravel(a: Any, order: str = "C") -> Array:
     """Flatten; the result is a view if the elements are contiguous."""
     array = as_strong(a)
     note_sharing(array)
-    if resolve_order(array, order, "ravel") == "F" and array.ndim > 1:
+    if order_letter(order) == "K":
+        axes = axes_of(array.memory)
+        array, order = array if axes is None else _permute(array, axes), "C"
+    if _resolve_order(array, order) == "F" and array.ndim > 1:
         memory = reshape_view(array.memory, (array.size,), "F")
         return _reshape_column_major(
             array, (array.size,), memory if memory is not None and memory.flags.c_contiguous else None

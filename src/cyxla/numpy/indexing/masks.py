@@ -283,7 +283,9 @@ class MaskedElements(SizedArray):
 
     def copy(self, order: str = "C") -> SizedArray:
         """Return a copy."""
-        return super().copy(order) if self.plan is None else MaskedElements(self.plan, self.basic_part)
+        if self.plan is None or (self.ndim > 1 and order == "F"):
+            return super().copy(order)
+        return MaskedElements(self.plan, self.basic_part)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         if method == "__call__" and ufunc.signature is None and "where" not in options:

@@ -15,6 +15,7 @@ from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, TooLargeError, as_size, raise_unsupported
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.results.conversion import convert
+from cyxla.numpy.tracing.results.result_layout import order_letter, set_order
 from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.numpy.ufuncs.apply import broadcast_to, require_in_range
@@ -52,7 +53,7 @@ def bound_of(size: TracedArray) -> int:
     return max(range_of(value_of(size))[1], 0)
 
 
-def filled_shape(shape: Any, value: Any, dtype: Any) -> Any:
+def filled_shape(shape: Any, value: Any, dtype: Any, order: Any = "C") -> Any:
     """Return an array filled with a value, of a shape of which some sizes are traced."""
     sizes = list(shape) if isinstance(shape, (tuple, list)) else [shape]
     counts = {d: bounded_size(n) for d, n in enumerate(sizes) if is_traced(n)}
@@ -66,20 +67,22 @@ def filled_shape(shape: Any, value: Any, dtype: Any) -> Any:
     array = as_traced(value) if dtype is None else as_traced(value, dtype)
     if isinstance(value, SizedArray) or array.ndim:
         raise_unsupported("be filled by an array", "use np.zeros and an assignment")
-    return SizedArray(TracedArray(broadcast_to(value_of(array), padded), rank0=Rank0.ARRAY), counts)
+    elements = TracedArray(broadcast_to(value_of(array), padded), rank0=Rank0.ARRAY)
+    set_order(elements, order, [])
+    return SizedArray(elements, counts)
 
 
 def _zeros(shape: Any, dtype: Any = float, order: str = "C", **options: Any) -> Any:
-    return filled_shape(shape, np.zeros((), dtype), None)
+    return filled_shape(shape, np.zeros((), dtype), None, order)
 
 
 def _ones(shape: Any, dtype: Any = None, order: str = "C", **options: Any) -> Any:
-    return filled_shape(shape, np.ones((), float if dtype is None else dtype), None)
+    return filled_shape(shape, np.ones((), float if dtype is None else dtype), None, order)
 
 
 def _full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **options: Any) -> Any:
     value = fill_value if isinstance(fill_value, TracedArray) else np.asarray(fill_value)
-    return filled_shape(shape, value, dtype)
+    return filled_shape(shape, value, dtype, order)
 
 
 def _arange(start: Any = None, stop: Any = None, step: Any = 1, dtype: Any = None, **options: Any) -> Any:
@@ -119,7 +122,7 @@ def _tri(n: Any, m: Any = None, k: Any = 0, dtype: Any = float, **options: Any) 
 def _eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = float, order: str = "C", **options: Any) -> Any:
     """Return a matrix of ones on a diagonal."""
     rows, columns = (arange(size) if is_traced(size) else np.arange(size) for size in (n, n if m is None else m))
-    return (rows[:, None] == columns - k).astype(dtype)
+    return _np.copy((rows[:, None] == columns - k).astype(dtype), order)
 
 
 def _identity(n: Any, dtype: Any = None, **options: Any) -> Any:
@@ -169,7 +172,7 @@ def like(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if arguments.get("shape") is not None or not isinstance(array, SizedArray):
         raise_unsupported(f"be passed to np.{func.__name__} with shape= or as fill_value=")
     if isinstance(arguments.get("fill_value"), SizedArray) or np.ndim(arguments.get("fill_value", 0)):
-        filled = array.astype(arguments.get("dtype") or array.dtype).copy()
+        filled = array.astype(arguments.get("dtype") or array.dtype).copy(order_letter(arguments.get("order")))
         filled[...] = arguments["fill_value"]
         return filled
     return array.like(call(func, {**arguments, name: array.padded}))
@@ -178,7 +181,10 @@ def like(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 @sized(np.copy)
 def copy(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Copy an array."""
-    return arguments["a"].copy()
+    return arguments["a"].copy(arguments.get("order", "K"))
+
+
+_ORDERS = {"ascontiguousarray": "C", "asfortranarray": "F"}
 
 
 @sized(np.asarray, np.array, np.asanyarray, np.ascontiguousarray, np.asarray_chkfinite, np.require, np.asfortranarray)
@@ -191,9 +197,16 @@ def asarray(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if func.__name__ == "asarray_chkfinite":
         raise_unsupported_check()
     copies = func.__name__ == "array" and arguments.get("copy", True)
+    order = _ORDERS.get(func.__name__) or order_letter(arguments.get("order"))
     if dtype is None or array.dtype == np.dtype(dtype):
-        return array.copy() if copies else array
-    return array.astype(dtype)
+        return array.copy(order) if copies or _has_other_order(array, order) else array
+    return array.astype(dtype, order=order)
+
+
+def _has_other_order(array: SizedArray, order: str) -> bool:
+    """Return True if an array is copied to have this order in memory."""
+    flags = array.padded.flags
+    return array.ndim > 1 and bool({"C": not flags.c_contiguous, "F": not flags.f_contiguous}.get(order))
 
 
 def _stacked(value: Any) -> Any:

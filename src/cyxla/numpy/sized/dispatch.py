@@ -12,7 +12,8 @@ from cyxla.numpy.sized import elementwise
 from cyxla.numpy.sized.table import HANDLERS, Handler, bind, original
 from cyxla.numpy.sized.ufunc_methods import METHODS
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, raise_unsupported, raise_unsupported_function
-from cyxla.numpy.tracing.registry import implementation_of
+from cyxla.numpy.tracing.registry import full_name, implementation_of
+from cyxla.numpy.tracing.results.result_layout import set_result_layout
 from cyxla.numpy.tracing.trace import require_current
 
 #: Modules of this package that register functions, most used first; those up to that of a function are imported.
@@ -45,7 +46,13 @@ def call_function(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     if handler is None:
         implementation_of(function)  # raises if arrays of known size are not supported either
         raise_unsupported_function(function)
-    arguments = bind(function, args, kwargs)
+    result = _handled(function, handler, bind(function, args, kwargs))
+    if args:
+        set_result_layout(result, full_name(function), args, kwargs)
+    return result
+
+
+def _handled(function: Callable[..., Any], handler: Handler, arguments: dict[str, Any]) -> Any:
     if not require_current().program.gradients:
         return handler(function, arguments)
     if function not in _WRITERS:

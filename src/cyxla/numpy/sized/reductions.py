@@ -14,6 +14,7 @@ from cyxla.numpy.sized.movement import broadcast_to_sizes
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, raise_unsupported, valid
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
+from cyxla.numpy.tracing.results.result_layout import set_reduced_layout
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN, REDUCTIONS, flag, reduction_axes, selects_all
 
@@ -126,6 +127,8 @@ def extreme(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if not has_initial and selects_all(arguments.get("where", NOT_GIVEN)):
         fail_if_empty(array, _empty_message(func), axes)
     result = call(func, {**arguments, "a": filled(array, _filler(func, array), axes)})
+    if arguments.get("out") is None:
+        set_reduced_layout(result, array.padded.memory, axes)
     return keep(array, result, axes, arguments.get("keepdims", False))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cyxla._native.dispatch import axes_of
 from cyxla.errors import ShapeError
 from cyxla.numpy.indexing.equal_values import same_value
 from cyxla.numpy.indexing.ranges import range_of
@@ -98,11 +99,14 @@ class Symbols:
 @sized(np.ravel)
 def ravel(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Flatten."""
-    array = arguments["a"]
-    if arguments.get("order", "C") == "F":
+    array, order = arguments["a"], arguments.get("order", "C") or "K"
+    if order == "F":
         array = _np.transpose(array)
-    elif arguments.get("order", "C") not in ("C", "K", None):
-        raise_unsupported(f"be flattened with order={arguments['order']!r}", "transpose it first")
+    elif order == "K":
+        axes = axes_of(array.padded.memory) if isinstance(array, SizedArray) else None
+        array = array if axes is None else _np.transpose(array, axes)
+    elif order != "C":
+        raise_unsupported(f"be flattened with order={order!r}", "transpose it first")
     flat = _reshape(array, [-1])
     return flat if isinstance(flat, SizedArray) else SizedArray(flat, {0: as_size(as_traced(np.int64(0)), 0)})
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from cyxla.numpy.indexing.equal_values import same_size
 from cyxla.numpy.indexing.ranges import greatest_difference, range_of
+from cyxla.numpy.tracing.arrays.memory_layout import Memory, memory_of
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, require_known, value_of
 from cyxla.numpy.tracing.trace import require_current
@@ -129,8 +130,15 @@ def _strided_view(
         low, size = (TracedArray(require_current().capture(o)) for o in operands)
         return _write(base, new, axis, low, size, step)
 
-    view: TracedArray = data.make_view(read, write, None)
+    view: TracedArray = data.make_view(read, write, None if data.contiguous else _memory(data, axis, step, bound))
     return view
+
+
+def _memory(data: TracedArray, axis: int, step: int, bound: int) -> Memory:
+    """Return the memory layout of a view of every `step`-th element."""
+    layout = data.memory
+    sizes = [bound if d == axis else n for d, n in enumerate(layout.shape)]
+    return memory_of(sizes, data.dtype, [s * step if d == axis else s for d, s in enumerate(layout.strides)])
 
 
 def _read(base: XlaOp, axis: int, first: XlaOp, step: int, bound: int) -> XlaOp:

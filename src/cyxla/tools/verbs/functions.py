@@ -97,6 +97,7 @@ take ten times as long as a compilation and a second at least, gets a program of
 `sizes="any"` compiles for any size from the second size on, never for one that recurs, and raises the reason if it
 cannot be done. `sizes="exact"` compiles for each size.
 
+Arguments may be in any order in memory, as `x.T` or the columns of a data frame; each order has programs of its own.
 Within the function, such an argument is an array whose sizes are known at run time, as above. What cannot be traced so,
 such as `np.roots(x)`, is compiled for each size, as are functions that change containers or write to arrays from
 outside. A call for which the program fails, as for an index out of range or a size of 1 that is broadcast, is repeated

@@ -207,7 +207,7 @@ class SizedArray(NDArrayOperatorsMixin):
 
     def copy(self, order: str = "C") -> SizedArray:
         """Return a copy."""
-        return self.like(self.padded.copy())
+        return self.like(self.padded.copy(order))
 
     def tolist(self) -> Any:
         """Return the elements of a vector as a list of Python numbers."""

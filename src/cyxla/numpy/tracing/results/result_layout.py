@@ -18,6 +18,7 @@ from cyxla.numpy.tracing.arrays.memory_layout import (
     is_column_major,
     row_major,
 )
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 
 #: Permutation from the dimensions of a program's result to those of the function's result, None for the identity; and
@@ -134,6 +135,7 @@ def order_letter(order: Any) -> str:
 
 def memory_of_value(value: Any) -> Memory | None:
     """Return the layout of an array; None for other values and for rank 0."""
+    value = _elements(value)
     if isinstance(value, TracedArray):
         return value.memory if value.ndim else None
     return value if isinstance(value, np.ndarray) and value.ndim else None
@@ -144,9 +146,15 @@ def set_result_layout(result: Any, name: str, args: Sequence[Any], kwargs: Mappi
     rule = _RULES.get(name)
     if rule is None or kwargs.get("out") is not None:
         return
-    for value in result if isinstance(result, (list, tuple)) else (result,):
-        if isinstance(value, TracedArray) and value.contiguous and value.ndim > 1 and value is not args[0]:
+    first = _elements(args[0])
+    for value in map(_elements, result if isinstance(result, (list, tuple)) else (result,)):
+        if isinstance(value, TracedArray) and value.contiguous and value.ndim > 1 and value is not first:
             rule(value, args, kwargs)
+
+
+def _elements(value: Any) -> Any:
+    """Return the padded elements of an array of run-time size, and other values as they are."""
+    return value.padded if isinstance(value, SizedArray) else value
 
 
 def _like_arguments(result: TracedArray, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:

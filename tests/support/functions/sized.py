@@ -35,7 +35,7 @@ def outcome(function: Any, values: Mapping[str, Any]) -> tuple[Any, BaseExceptio
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return function(**{n: v.copy() for n, v in values.items()}), None
+            return function(**{n: v.copy("K") for n, v in values.items()}), None
     except Exception as error:
         return None, error
 

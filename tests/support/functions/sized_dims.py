@@ -155,11 +155,15 @@ def check_sizes(body: str, platform: str, sizes: Sequence[tuple[int, int]] = SIZ
 
 
 def check_any_size(body: str, platform: str, sizes: Sequence[tuple[int, int]] = SIZES) -> Any:
-    """Check a function of arrays that is compiled for any size against NumPy; return the compiled function."""
+    """Check a function of arrays that is compiled for any size against NumPy; return the compiled function.
+
+    One of the arrays is in column-major order.
+    """
     function = function_of(body, dict.fromkeys(NAMES))
     compiled = cyxla.jit(function, platform=platform)
     for n, m in sizes:
-        compare(function, compiled, parts(n, m), f"{body} of arguments of sizes {n}, {m}")
+        found = parts(n, m)
+        compare(function, compiled, {**found, "y": np.asfortranarray(found["y"])}, f"{body} of sizes {n}, {m}")
     return compiled
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from cyxla.errors import ShapeError
 from cyxla.numpy.indexing.ranges import range_of
 from cyxla.numpy.sized.table import call, sized
+from cyxla.numpy.tracing.arrays.layout_reads import note_sharing
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, TooLargeError, as_size, raise_unsupported
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.results.conversion import convert
@@ -205,7 +206,8 @@ def asarray(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 
 def _has_other_order(array: SizedArray, order: str) -> bool:
     """Return True if an array is copied to have this order in memory."""
-    flags = array.padded.flags
+    flags = array.padded.memory.flags
+    note_sharing(array.padded)
     return array.ndim > 1 and bool({"C": not flags.c_contiguous, "F": not flags.f_contiguous}.get(order))
 
 

@@ -20,6 +20,7 @@ from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.arrays.sharing import share
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, product, raise_unsupported
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
+from cyxla.numpy.tracing.results.result_layout import order_letter
 from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.records import dataclass
 from cyxla.types import ElementType
@@ -99,7 +100,7 @@ class Symbols:
 @sized(np.ravel)
 def ravel(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Flatten."""
-    array, order = arguments["a"], arguments.get("order", "C") or "K"
+    array, order = arguments["a"], order_letter(arguments.get("order", "C"))
     if order == "F":
         array = _np.transpose(array)
     elif order == "K":

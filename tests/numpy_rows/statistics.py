@@ -77,6 +77,9 @@ ROWS = [
         lambda x: np.cov(x, fweights=np.array([1, 2, 1, 3]), aweights=np.array([0.5, 1, 2, 3])),
     ], ((MATRIX,), ((4,),)), NUMBERS, of_largest=True, ulp=32, differentiable=True),
     Row("cov", [lambda x: np.cov(x), lambda x: np.corrcoef(x)], ((EMPTY,),), NUMBERS),
+    Row("cov", [lambda x, y: np.cov(x, y), lambda x, y: np.corrcoef(x, y), lambda x, y: np.cov(x, y, rowvar=False)],
+        (((0, 3), (3,)), ((0, 3), (2, 3)), ((1, 3), (1, 3)), ((3, 2), (1, 3)), ((3, 1), (3, 2)), ((3,), (1, 3))),
+        NUMBERS, ulp=32),
     Row("corrcoef", [
         lambda x: np.corrcoef(x), lambda x: np.corrcoef(x, rowvar=False),
         lambda x: np.corrcoef(x, np.exp(-np.arange(x.shape[-1]))),

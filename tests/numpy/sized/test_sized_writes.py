@@ -16,6 +16,7 @@ BODIES = {
     "through a reversed view": "y = x[m]\nz = y[::-1]\nz[:2] = k\nreturn y, z",
     "through a strided view": "y = x[m]\ny[::2] = 1\ny[1::2] += 3\nreturn y",
     "a view sees writes": "y = x[m]\nz = y[1:]\ny[...] = 3\nreturn z",
+    "an element as an array": "y = x[k:]\nz = y[..., 0]\nz[()] += 5\nA[:k][..., 0, 1] *= 2\nreturn x, y, z, A",
     "rows": "y = A[m]\ny[:, 1] = 0\ny[..., 0] = x[m]\nreturn y",
     "columns": "y = A[m]\ny[:, i] = i * 1.0\ny[:] = A[0]\nreturn y",
     "transposed": "y = A[m]\ny.T[1] = x[m]\nreturn y",

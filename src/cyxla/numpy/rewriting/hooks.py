@@ -55,6 +55,7 @@ from cyxla.numpy.tracing.user_program.user_frames import mend_of_library, refuse
 
 if TYPE_CHECKING:
     from cyxla.numpy.rewriting.branches import TracedBranch
+    from cyxla.numpy.rewriting.loops.drivers import Loop
     from cyxla.numpy.rewriting.loops.for_loops import ForLoop
     from cyxla.numpy.rewriting.loops.while_loops import WhileLoop
 
@@ -205,7 +206,7 @@ class Hooks:
         if isinstance(error, OpError) and not isinstance(error, (TraceError, UnimplementedError)):
             error.where = error.hint = ""
 
-    def append(self, loops: Sequence[ForLoop], is_always: bool, values: Any, value: Any) -> None:
+    def append(self, loops: Sequence[Loop], is_always: bool, values: Any, value: Any) -> None:
         """Call ``values.append(value)`` in the bodies of loops that do not use the list otherwise.
 
         `loops` are from the outermost on; `is_always` tells whether each iteration of the innermost appends one value.
@@ -219,8 +220,9 @@ class Hooks:
         elif is_always and recording[0] == len(loops) - 1:
             loops[-1].append(values, value)
         else:
-            inner = [loops[k].bound for k in recording[1:]]
-            loops[recording[0]].append_some(values, value, prod(inner))
+            bounds = [loops[k].bound for k in recording]
+            times = None if None in bounds else prod(bounds)  # type: ignore[arg-type]
+            loops[recording[0]].append_some(values, value, times)
 
     @staticmethod
     def new_list(values: list[Any]) -> list[Any]:

@@ -320,7 +320,7 @@ def get(array: Any, key: Any) -> Any:
     if isinstance(result, SizedArray):
         return result
     if result.ndim == 0 and any(item is Ellipsis for item in (key if isinstance(key, tuple) else (key,))):
-        return result[...]
+        return at.target[(*at.key, ...)]
     elements = wrapped(result, at.counts())
     if isinstance(elements, SizedArray) and not any(map(_is_array, at.items)):
         elements.part_of = array, _key_parts(key)

@@ -227,7 +227,12 @@ def cov(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Compute the covariance matrix of variables of which there is a run-time number of observations."""
     if any(arguments.get(n) is not None for n in ("fweights", "aweights", "dtype")):
         raise_unsupported("be passed to np.cov with weights or dtype=")
-    parts = [_as_rows(arguments[n], arguments.get("rowvar", True)) for n in ("m", "y") if arguments.get(n) is not None]
+    rowvar = arguments.get("rowvar", True)
+    parts = [_as_rows(arguments["m"], rowvar or np.ndim(arguments["m"]) == 1)]
+    if not isinstance(parts[0].shape[0], TracedArray) and parts[0].shape[0] == 0:
+        return as_traced(np.zeros((0, 0)))
+    if arguments.get("y") is not None:
+        parts.append(_as_rows(arguments["y"], rowvar or _is_row(arguments["y"])))
     variables = parts[0] if len(parts) == 1 else _np.concatenate(parts, 0)
     if isinstance(variables.shape[0], TracedArray):
         text = "np.cov of one variable, or of none, of which there is a run-time number"
@@ -245,9 +250,18 @@ def cov(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     return _np.squeeze(product * _np.true_divide(1, degrees))
 
 
-def _as_rows(array: Any, rowvar: Any) -> Any:
-    rows = _np.atleast_2d(array)
-    return rows.T if not rowvar and np.ndim(array) != 1 else rows
+def _as_rows(array: Any, are_rows: Any) -> Any:
+    """Return variables as rows."""
+    return _np.atleast_2d(array) if are_rows else _np.atleast_2d(array).T
+
+
+def _is_row(array: Any) -> bool:
+    """Return True for one variable, as a vector or a row; NumPy runs where the size tells."""
+    rows = _np.atleast_2d(array).shape[0]
+    if isinstance(rows, TracedArray):
+        leave_if(_np.equal(rows, 1), "the second array of np.cov has one row, or more, by the values")
+        return False
+    return bool(rows == 1)
 
 
 @sized(np.corrcoef)

@@ -286,7 +286,7 @@ def _append(driver: ForLoop, values: StackedList, value: Any) -> None:
     if driver.recording is None:
         values.append(value)
     else:
-        driver.append_some(values, value, 1)
+        driver.append_some(values, value, driver.bound)
 
 
 def flattened(lists: list[Any]) -> list[Any]:

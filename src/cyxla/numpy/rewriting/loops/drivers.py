@@ -116,21 +116,21 @@ class Loop(ABC):
             self._append(values, value)
 
     def _append(self, values: StackedList, value: Any) -> None:
-        raise Unsuitable("it appends to a list, and its number of iterations is unknown")
+        self.append_some(values, value, self.bound)
 
-    def append_some(self, values: StackedList, value: Any, times: int) -> None:
-        """Append a value in some iterations, or several in each, at most a number of times."""
+    def append_some(self, values: StackedList, value: Any, times: int | None) -> None:
+        """Append a value in some iterations, or several in each, at most a number of times in all; None for any."""
         self._note_appended(values, value)
-        self._appends.add_some(values, value, self.bound * times)
+        self._appends.add_some(values, value, times)
 
     def _note_appended(self, values: StackedList | None, value: Any) -> None:
         if self.recording is not None:
             self.recording.containers.note_appended(values, value)
 
     @property
-    def bound(self) -> int:
-        """Greatest possible number of iterations of the loop of the program."""
-        raise Unsuitable("it appends to a list, and its number of iterations is unknown")
+    def bound(self) -> int | None:
+        """Greatest possible number of iterations of the loop of the program; None if it is unknown."""
+        return None
 
     def result(self, state: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the values of the variables after the loop, given those of Python's variables."""

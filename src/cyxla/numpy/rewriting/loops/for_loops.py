@@ -138,7 +138,7 @@ class ForLoop(Loop):
 
     def _append(self, values: StackedList, value: Any) -> None:
         if not self._is_counted or self.variables.exits:
-            self.append_some(values, value, 1)
+            self.append_some(values, value, self.bound)
             return
         self._note_appended(values, value)
         self._appends.add(values, value, self._recorded_number(), self._source.length - self._first)  # type: ignore[union-attr]

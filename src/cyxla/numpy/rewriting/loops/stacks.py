@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from cyxla.errors import TraceError
+from cyxla.errors import TraceError, UnimplementedError
 from cyxla.numpy.rewriting.loops.plans import Unsuitable, is_shared_array
 from cyxla.numpy.tracing.arrays.number_storage import leaf_of
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, size_array
@@ -19,10 +19,12 @@ from cyxla.numpy.tracing.results.zero_dim import Rank0
 from cyxla.numpy.tracing.trace import current, require_current, user_line
 from cyxla.numpy.tracing.user_program.classes import class_of
 from cyxla.numpy.tracing.user_program.doubts import leave
+from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
 _BOOL: Final = np.dtype(bool)
 MOST_BYTES: Final = 1 << 28  # of the arrays for a list of run-time length
+LIMITED_BYTES: Final = 1 << 20  # of those for a list that may have more elements, or any number: NumPy runs if it has
 
 
 def with_traced_numbers(value: Any) -> Any:
@@ -165,7 +167,8 @@ class Growing(Stacks):
         self._items = [] if values.stacks is not None else list(list.__iter__(values))
         if not self._has_own_types(values):
             raise Unsuitable("it appends to a list whose elements differ from the appended ones")
-        self.elements = self.elements._replace(length=values.bound)
+        self._before, self._appended = values.bound, 0
+        self._is_limited = False
 
     def _has_own_types(self, values: StackedList) -> bool:
         """Return True if all elements before the loop are like those that the loop appends."""
@@ -190,8 +193,12 @@ class Growing(Stacks):
 
     def make(self) -> list[TracedArray]:
         """Make the arrays in the current trace."""
-        size = sum(prod(shape) * dtype.itemsize for shape, dtype in self._types)
-        if size * self.elements.length > MOST_BYTES:
+        size = max(1, sum(prod(shape) * dtype.itemsize for shape, dtype in self._types))
+        self._is_limited |= size * self._appended > MOST_BYTES
+        if self._is_limited:
+            self._appended = LIMITED_BYTES // size
+        self.elements = self.elements._replace(length=self._before + self._appended)
+        if not self._appended or size * self.elements.length > MOST_BYTES:
             raise Unsuitable("the list that it appends to may have too many elements")
         made = super().make()
         present, count = self._present()
@@ -201,10 +208,11 @@ class Growing(Stacks):
         self.count = TracedArray(value_of(as_traced(count, np.int64)), rank0=Rank0.ARRAY)
         return [*made, self.count]
 
-    def expect(self, value: Any, times: int) -> None:
-        """Learn that a pass appends a value up to a number of times."""
+    def expect(self, value: Any, times: int | None) -> None:
+        """Learn that the loop appends a value up to a number of times; None for any."""
         self._require_types(value)
-        self.elements = self.elements._replace(length=self.elements.length + times)
+        self._appended += times or 0
+        self._is_limited |= times is None
 
     def append(self, value: Any) -> None:
         """Store an element behind the others."""
@@ -217,10 +225,28 @@ class Growing(Stacks):
         self.note_doubts(leaves)
         self.count.overwrite(value_of(place + 1))
 
+    def so_far(self) -> StackedList:
+        """Return a list of the elements at this point of an iteration."""
+        self._is_limited = True  # a pass that learned too little may have found too small a bound
+        made = StackedList(None, self.elements)
+        made.become_sized(*self._elements(), self.doubts())
+        return made
+
     def sized(self) -> tuple[list[SizedArray], Elements]:
-        """Return the elements."""
-        bound = self.elements.length
-        count = size_array(value_of(self.count), bound)
+        """Return the elements after the loop."""
+        if self._is_limited:
+            text = f"a list that a loop appends to has more than {self.elements.length} elements"
+            error = UnimplementedError(text, where=user_line())
+            require_current().leave_if(xla.gt(value_of(self.count), self._bound()), lambda _: error, warns=True)
+        return self._elements()
+
+    def _bound(self) -> XlaOp:
+        return require_current().constant(self.elements.length, np.dtype(np.int64))
+
+    def _elements(self) -> tuple[list[SizedArray], Elements]:
+        number = value_of(self.count)
+        number = xla.minimum(number, self._bound()) if self._is_limited else number
+        count = size_array(number, self.elements.length)
         return [SizedArray(a, {0: count}) for a in self.arrays], self.elements._replace(length=RUN_TIME)
 
 
@@ -265,8 +291,8 @@ class Appends:
         self._stacks[id(values)] = values, stacks
         self._new.append(stacks)
 
-    def add_some(self, values: StackedList, value: Any, times: int) -> None:
-        """Record that iterations append a value up to a number of times; the first pass only learns its type.
+    def add_some(self, values: StackedList, value: Any, times: int | None) -> None:
+        """Record that the loop appends a value up to a number of times; the first pass only learns its type.
 
         Raises
         ------
@@ -315,7 +341,10 @@ class Appends:
         """Refuse all uses of the lists while an iteration is recorded, in which they lack elements."""
         for values, stacks in (*self._stacks.values(), *self._growing.values()):
             values.is_guarded = is_guarded
+            values.so_far = None
             stacks.stored, stacks.stored_before = [], []
+            if is_guarded and isinstance(stacks, Growing) and stacks.arrays:
+                values.so_far = stacks.so_far
 
     def finish(self) -> None:
         """Append the elements of the loop of the program to the lists."""
@@ -331,10 +360,17 @@ def _structure(value: Any) -> tuple[list[TracedArray], Tree]:
     program = require_current().program
     if structure is None and not program.keeps_known:
         program.made_traced = True
-        structure = structure_of(with_traced_numbers(value))
+        leaves, tree = flatten(with_traced_numbers(value))
+        structure = structure_of(tree.build([_unknown(v) for v in leaves]))
     if structure is None:
         raise Unsuitable("it appends values to a list that are not all traced")
     return structure
+
+
+def _unknown(leaf: Any) -> Any:
+    """Return an array like one whose elements are known, and others as they are."""
+    is_known = isinstance(leaf, TracedArray) and leaf.known is not None
+    return TracedArray(value_of(leaf), leaf.weak, rank0=leaf.rank0) if is_known else leaf
 
 
 def _require_own(value: Any) -> None:

@@ -97,6 +97,7 @@ class WhileLoop(Loop):
         raise InternalError("an iteration of a loop on a traced condition cannot be run before it")
 
     def _emit(self, recording: Recording) -> None:
+        self._appends.guard(False)
         if require_current().program.gradients and not self._is_traced:
             self.recording = None
             recording.containers.forget()
@@ -112,3 +113,5 @@ class WhileLoop(Loop):
             following = recording.index + require_current().constant(1, np.dtype(np.int64))
         zero = [require_current().constant(0, np.dtype(np.int64))]
         self._state = emit_loop(recording, going, first, [following], later, zero)
+        self._appends.finish()
+        recording.containers.note_lists(self._state)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from cyxla.numpy.rewriting.syntax.tree import children, walk
@@ -93,16 +94,30 @@ def appended_list(statement: ast.stmt) -> str | None:
     return call.func.value.id if is_append and isinstance(call.func.value, ast.Name) else None  # type: ignore[attr-defined]
 
 
-def appends_of(loop: ast.For) -> dict[str, list[ast.stmt]]:
-    """Return the statements ``name.append(value)`` of a loop by name, without those in a `while` inside of it."""
+def appends_of(loop: ast.For | ast.While) -> dict[str, list[ast.stmt]]:
+    """Return the statements ``name.append(value)`` of a loop by name."""
     found: dict[str, list[ast.stmt]] = {}
     pending: list[ast.AST] = list(loop.body)
     while pending:
         node = pending.pop()
         if isinstance(node, ast.stmt) and (name := appended_list(node)) is not None:
             found.setdefault(name, []).append(node)
-        elif not isinstance(node, (*_SCOPES, ast.While, ast.Try)):
+        elif not isinstance(node, (*_SCOPES, ast.Try)):
             pending.extend(children(node))
+    return found
+
+
+def lengths_and_items(loop: ast.While) -> Counter[str]:
+    """Return how often a loop reads ``len(name)`` or ``name[index]``, by name."""
+    found: Counter[str] = Counter()
+    for node in walk(loop):
+        part: ast.AST | None = None
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len" and node.args:
+            part = node.args[0]
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+            part = None if isinstance(node.slice, ast.Slice) else node.value
+        if isinstance(part, ast.Name):
+            found[part.id] += 1
     return found
 
 

@@ -19,6 +19,7 @@ from cyxla.numpy.rewriting.syntax.names import (
     bound_names,
     has_own,
     indexed_rows,
+    lengths_and_items,
     outer_names,
     parameter_names,
     rebound_names,
@@ -71,11 +72,8 @@ class Transformer(ExpressionTransformer):
         body = remove_jumps(node.body)
         self._liveness = Liveness(body)
         self._unsure = reads_to_check(body, self._liveness.at_start, parameter_names(node.args))
-        self._grown = frozenset(
-            n for s in body for loop in walk(s) if isinstance(loop, ast.For) for n in appends_of(loop)
-            if self._is_own(n)
-        )  # fmt: skip
         loops = [loop for s in body for loop in walk(s) if isinstance(loop, (ast.For, ast.While))]
+        self._grown = frozenset(n for loop in loops for n in appends_of(loop) if self._is_own(n))
         self._written = frozenset(n for loop in loops for n in written_elements(loop) if self._is_own(n))
         self._tables = frozenset(n for loop in loops for n in indexed_rows(loop) if self._is_own(n))
         statements = self._block(body)
@@ -234,14 +232,20 @@ class Transformer(ExpressionTransformer):
         names = self._state(bound_names([*node.body, node.test]), live_at_head | live_after)
         driver, item = self._name("while"), self._name("item")
         stored, facts = self._stored(node.body), self._facts(node, names, live_at_head, live_after)
+        self._mark_appends(node, driver)
         test = self.visit(node.test)
         guarded = ast.If(build.method(build.name(driver), "test", test), self._block(node.body), [])
         made = self._loop(node, driver, item, names, live_at_head, stored, build.hook("while_loop", *facts), [guarded])
         return build.located(made, node)
 
-    def _mark_appends(self, node: ast.For, driver: str) -> None:
-        """Let the driver of a loop append to lists that the loop does not use otherwise."""
+    def _mark_appends(self, node: ast.For | ast.While, driver: str) -> None:
+        """Let the driver of a loop append to lists that the loop does not use otherwise.
+
+        A `while` may read their lengths and elements: the number of its iterations, too, is known at run time only.
+        """
         uses = Counter(n.id for n in walk(node) if isinstance(n, ast.Name))
+        if isinstance(node, ast.While):
+            uses -= lengths_and_items(node)
         for values, statements in appends_of(node).items():
             if values not in self._grown or uses[values] > len(statements):
                 continue

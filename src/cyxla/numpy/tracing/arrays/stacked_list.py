@@ -87,6 +87,10 @@ class StackedList(StoredList):
 
     Attributes
     ----------
+    is_guarded : bool
+        True while an iteration is recorded that appends to the list.
+    so_far : callable or None
+        Function that returns a list of the elements at this point of such an iteration.
     made : list or None
         Elements that `materialize` has made.
     comes_as_array : bool
@@ -102,6 +106,7 @@ class StackedList(StoredList):
         self.stacks = None if stacks is None else list(stacks)
         self.elements = elements
         self.is_guarded = False
+        self.so_far: Callable[[], StackedList] | None = None
         self.made: list[Any] | None = None
         self.comes_as_array = False
         self.most_made = MOST_MADE
@@ -243,7 +248,7 @@ class StackedList(StoredList):
     @property
     def is_sized(self) -> bool:
         """True for a list whose length is known at run time; its stacks are arrays of run-time size."""
-        return self.stacks is not None and self.elements.length == RUN_TIME
+        return self.so_far is not None or (self.stacks is not None and self.elements.length == RUN_TIME)
 
     @property
     def is_never_made(self) -> bool:
@@ -321,6 +326,8 @@ class StackedList(StoredList):
     @property
     def length(self) -> Any:
         """Number of elements, a traced integer if it is known at run time."""
+        if self.so_far is not None:
+            return self.so_far().length
         return self.stacks[0].shape[0] if self.is_sized and self.stacks is not None else len(self)
 
     @property
@@ -393,7 +400,9 @@ class StackedList(StoredList):
         return TracedArray(value_of(_np.count_nonzero(numbers == value)), int, rank0=Rank0.PYTHON)
 
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, slice) and self.stacks is not None and self._is_joinable():
+        if self.so_far is not None:
+            return self.so_far()[key]
+        if isinstance(key, slice) and self.stacks is not None and (self._is_joinable() or self._is_sized_vector()):
             made = self.with_stacks([s[key].copy() for s in self.stacks])
             return [] if made.elements.length == 0 else made
         if self.is_never_made and type(key) is int and not self.is_guarded:
@@ -440,6 +449,20 @@ class StackedList(StoredList):
         if self.is_sized:
             require_current().program.catches = True  # Python raises its error if there is no such element
         return self.copy_of(number)
+
+    def _is_sized_vector(self) -> bool:
+        """Return True for a list of numbers of run-time length, which are of one class."""
+        return self.is_sized and not self.is_guarded and self._is_vector() and not any(self.doubts)
+
+    def append(self, value: Any) -> None:
+        """Append an element."""
+        is_number = is_any_number(value) or isinstance(value, np.generic)
+        if self._is_sized_vector() and is_number and leaf_of(as_traced(value)) == self.elements.leaves[0]:
+            assert self.stacks is not None
+            self.become_sized([_np.append(self.stacks[0], value)], self.elements)
+        else:
+            self.materialize()
+            list.append(self, value)
 
     def copy(self) -> list[Any]:
         """Return a list with the same elements."""
@@ -542,7 +565,7 @@ def _materializing(name: str) -> Callable[..., Any]:
 for _name in (
     "__contains__", "__delitem__", "__eq__", "__ge__", "__gt__", "__iadd__", "__imul__",
     "__le__", "__lt__", "__ne__", "__repr__",
-    "append", "clear", "extend", "index", "insert", "pop", "remove", "reverse", "sort",
+    "clear", "extend", "index", "insert", "pop", "remove", "reverse", "sort",
 ):  # fmt: skip
     setattr(StackedList, _name, _materializing(_name))
 

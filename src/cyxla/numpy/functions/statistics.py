@@ -338,12 +338,11 @@ def _observations(first: TracedArray, second: TracedArray | None, rowvar: bool, 
     if any(x.ndim > 2 for x in arrays):
         raise ValueError("m has more than 2 dimensions" if first.ndim > 2 else "y has more than 2 dimensions")
     common = result_type(*(x.dtype for x in arrays), np.dtype(np.float64)) if dtype is None else np.dtype(dtype)
-    rows, *others = [np.atleast_2d(TracedArray(convert(value_of(x), common))) for x in arrays]
-    rows = rows if rowvar or first.ndim == 1 else np.transpose(rows)
-    if not others or not rows.shape[0]:  # then NumPy has no variables, whatever the second array has
+    matrices: list[Any] = [np.atleast_2d(TracedArray(convert(value_of(x), common))) for x in arrays]
+    rows = matrices[0] if rowvar or first.ndim == 1 else matrices[0].T
+    if second is None or not rows.shape[0]:  # then NumPy has no variables, whatever the second array has
         return rows
-    other = others[0] if rowvar or others[0].shape[0] == 1 else np.transpose(others[0])
-    return np.concatenate([rows, other], axis=0)
+    return np.concatenate([rows, matrices[1] if rowvar or matrices[1].shape[0] == 1 else matrices[1].T], axis=0)
 
 
 def _combine_weights(observations: TracedArray, fweights: Any, aweights: Any) -> Any:

@@ -295,17 +295,20 @@ def used_otherwise(N):
     return found
 
 
-#: Functions that are not compiled, and the reasons.
+#: Functions that are not compiled, the reasons, and how to mend them.
 REFUSED = {
-    one_array: "not all traced", array_that_changes: "shares memory with an array from outside",
-    written_later: "writes to an array that it appends", other_classes: "elements differ from the appended ones",
-    used_otherwise: "adds items to a list",
-}  # fmt: skip
+    one_array: ("not all traced", "append new arrays and numbers"),
+    array_that_changes: ("an element of the list shares memory with an array from outside", "give each variable"),
+    written_later: ("writes to an array that it appends", "append a copy"),
+    other_classes: ("elements differ from the appended ones", "give all elements one class, shape and dtype"),
+    used_otherwise: ("adds items to a list", "add as many on both sides"),
+}
 
 
 @pytest.mark.parametrize("function", REFUSED)
 def test_lists_that_are_refused(function):
-    with pytest.raises(TraceError, match=re.escape(REFUSED[function])):
+    reason, mend = map(re.escape, REFUSED[function])
+    with pytest.raises(TraceError, match=rf"{reason}.*\n  at: .*test_lists_of_while_loops.*\n  mend: {mend}"):
         cyxla.jit(function, fallback="error")(np.array([4]))
     compiled = cyxla.jit(function, fallback="numpy")
     with warnings.catch_warnings():

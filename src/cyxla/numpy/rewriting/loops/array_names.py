@@ -128,7 +128,8 @@ class ArrayNames:
             return
         parameters = {id(a): s.parameter._op for a, s in self._written()}
         if any(self._part.trace.has_used(parameters.get(id(r), r.root_op)) for r in roots):
-            raise Unsuitable(f"{self._variables.names[slot.variable]} is written and replaced, and has another name")
+            name = self._variables.names[slot.variable]
+            raise Unsuitable(f"{name} is written and replaced, and has another name", "write to a copy")
 
     def note_after(self, made: Mapping[tuple[int, int], TracedArray]) -> None:
         """Note which arrays the values after the loop may be."""

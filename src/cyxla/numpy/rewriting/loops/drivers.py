@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cyxla.numpy.rewriting.loops.recordings import Recording
 
 MOST_PASSES = 12
+_STATE_HINT = "use arrays and numbers, or append to a new list, which the loop does not use otherwise"
 
 
 class Loop(ABC):
@@ -49,6 +50,7 @@ class Loop(ABC):
         self._raised_before = 0
         self._peeled_before = 0
         self.failure: str = ""
+        self.where = self.hint = ""  # of the failure
         self.unrolling = Unrolling()
         self._snapshot: PythonState | None = None
         self._appends = Appends()
@@ -168,7 +170,7 @@ class Loop(ABC):
 
     def _finish_pass(self, recording: Recording, state: tuple[Any, ...]) -> None:
         if self._snapshot is not None and self._snapshot.is_changed():
-            raise Unsuitable("its body changes a list, a dict, an object or a value from outside")
+            raise Unsuitable("its body changes a list, a dict, an object or a value from outside", _STATE_HINT)
         self._appends.check(self._arrays_before, state)
         new = self._appends.take_new()
         lists = self._written_lists(recording)
@@ -223,6 +225,7 @@ class Loop(ABC):
         elif isinstance(decision, Peel):
             self._peel()
         else:
+            self.where, self.hint = "", getattr(decision, "hint", "")
             self._unroll(str(decision))
 
     @abstractmethod
@@ -234,6 +237,7 @@ class Loop(ABC):
         assert recording is not None
         del require_current().program.raised[self._raised_before :]  # which the user does not see
         self._retry(recording)
+        self.where, self.hint = getattr(error, "where", ""), getattr(error, "hint", "")
         self._unroll(_reason(error))
 
 

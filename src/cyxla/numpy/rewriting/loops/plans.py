@@ -161,7 +161,13 @@ class Unsuitable(LoopDecision):
     ----------
     reason : str
         Reason.
+    hint : str
+        How to mend it.
     """
+
+    def __init__(self, reason: str, hint: str = "") -> None:
+        super().__init__(reason)
+        self.hint = hint
 
 
 def peel_or_fail(can_peel: bool, reason: str) -> NoReturn:

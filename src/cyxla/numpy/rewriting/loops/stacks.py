@@ -26,6 +26,8 @@ _BOOL: Final = np.dtype(bool)
 MOST_BYTES: Final = 1 << 28  # of the arrays for a list of run-time length
 LIMITED_BYTES: Final = 1 << 20  # of those for a list that may have more elements, or any number: NumPy runs if it has
 
+_TYPE_HINT = "give all elements one class, shape and dtype"
+
 
 def with_traced_numbers(value: Any) -> Any:
     """Return an element with its known numbers and arrays as traced ones."""
@@ -166,7 +168,7 @@ class Growing(Stacks):
         self._stacks = values.stacks
         self._items = [] if values.stacks is not None else list(list.__iter__(values))
         if not self._has_own_types(values):
-            raise Unsuitable("it appends to a list whose elements differ from the appended ones")
+            raise Unsuitable("it appends to a list whose elements differ from the appended ones", _TYPE_HINT)
         self._before, self._appended = values.bound, 0
         self._is_limited = False
 
@@ -199,7 +201,7 @@ class Growing(Stacks):
             self._appended = LIMITED_BYTES // size
         self.elements = self.elements._replace(length=self._before + self._appended)
         if not self._appended or size * self.elements.length > MOST_BYTES:
-            raise Unsuitable("the list that it appends to may have too many elements")
+            raise Unsuitable("the list that it appends to may have too many elements", "use an array")
         made = super().make()
         present, count = self._present()
         for array, start in zip(self.arrays, present, strict=False):  # nothing is present in an empty list
@@ -335,7 +337,7 @@ class Appends:
         is_written = any(root.root_op is not value for root, value in before)
         carried = {id(r) for r, _ in before} | {id(r) for r in roots_of(after)}
         if any(root.root_op is not value or (is_written and id(root) in carried) for root, value in stored):
-            raise Unsuitable("it writes to an array that it appends to a list")
+            raise Unsuitable("it writes to an array that it appends to a list", "append a copy: x.copy()")
 
     def guard(self, is_guarded: bool) -> None:
         """Refuse all uses of the lists while an iteration is recorded, in which they lack elements."""
@@ -363,7 +365,7 @@ def _structure(value: Any) -> tuple[list[TracedArray], Tree]:
         leaves, tree = flatten(with_traced_numbers(value))
         structure = structure_of(tree.build([_unknown(v) for v in leaves]))
     if structure is None:
-        raise Unsuitable("it appends values to a list that are not all traced")
+        raise Unsuitable("it appends values to a list that are not all traced", "append new arrays and numbers")
     return structure
 
 

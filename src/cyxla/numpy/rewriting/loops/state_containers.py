@@ -35,6 +35,8 @@ from cyxla.numpy.tracing.trace import require_current
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
+_COPY_HINT = "append a copy of it"
+
 
 class StateContainers:
     """Containers in the state of a loop, in one pass.
@@ -105,7 +107,7 @@ class StateContainers:
         self._check_appended()
         for path, copy in self._copies.items():
             if not isinstance(copy, list) and self._is_changed(path):
-                raise Unsuitable(f"its body changes a {type(copy).__name__} that a variable of it names")
+                raise Unsuitable(f"its body changes a {type(copy).__name__} that a variable of it names", "use arrays")
         for k, (before, after) in enumerate(zip(self._given, state, strict=True)):
             if before is self._entry[k] and before is not after and _is_known_container(before):
                 peel_or_fail(can_peel, f"its body chooses which {type(before).__name__} {self._variables.names[k]} is")
@@ -119,11 +121,11 @@ class StateContainers:
         for _, value, contents in self._appended:
             kind = name_of_container(value)
             if isinstance(value, TableRow):
-                raise Unsuitable("its body appends a row of a list of lists to another list")
+                raise Unsuitable("its body appends a row of a list of lists to another list", _COPY_HINT)
             if not has_same_contents(contents_now(value), contents):
-                raise Unsuitable(f"its body changes a {kind} that it appends to a list")
+                raise Unsuitable(f"its body changes a {kind} that it appends to a list", _COPY_HINT)
             if id(value) in seen or self._objects.has(value) or not is_element_alone(value):
-                raise Unsuitable(f"its body appends a {kind} to a list that has several names")
+                raise Unsuitable(f"its body appends a {kind} to a list that has several names", _COPY_HINT)
             seen.add(id(value))
             self.lists_of_elements += lists.get(id(value), ())
 

@@ -16,7 +16,7 @@ from cyxla.numpy.rewriting.loops.recordings import Recording
 from cyxla.numpy.rewriting.loops.unrolling import MOST_UNROLLED_SIZE
 from cyxla.numpy.rewriting.python_functions.choices import condition, truth
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced
-from cyxla.numpy.tracing.trace import require_current
+from cyxla.numpy.tracing.trace import require_current, user_line
 
 FIRST_KNOWN = 8  # iterations of a `while` on known conditions, before it is tried as a loop of the program
 _WHILE_HINT = "give each variable one dtype and shape in all iterations"
@@ -43,9 +43,9 @@ class WhileLoop(Loop):
         """Return True if the body runs, or is recorded."""
         if self.recording is not None:
             if self.recording.has_written():
-                raise Unsuitable("its condition writes to an array")
+                raise Unsuitable("its condition writes to an array", "write to it in the body")
             if any(i.has_side_effect for i in self.recording.part.trace.builder.instructions):
-                raise Unsuitable("its condition prints, or draws a random number")
+                raise Unsuitable("its condition prints, or draws a random number", "do so in the body")
             self._tested = truth(value)
             self._failures_of_test = len(require_current().failures)
             return True
@@ -54,7 +54,7 @@ class WhileLoop(Loop):
             if is_static(value):
                 needs_value(value)
             if self._was_tried:
-                raise TraceError(f"a loop on a traced condition cannot be compiled: {self.failure}")
+                raise self._error(self.failure)
             self._is_traced = True
             return False
         if not value:
@@ -87,8 +87,12 @@ class WhileLoop(Loop):
     def _unroll(self, reason: str) -> None:
         self.failure, self._was_tried = reason, True
         if self._is_traced:
-            raise TraceError(f"a loop on a traced condition cannot be compiled: {reason}", hint=_WHILE_HINT)
+            raise self._error(reason)
         self._state, self.entry = self.entry, None
+
+    def _error(self, reason: str) -> TraceError:
+        text = f"a loop on a traced condition cannot be compiled: {reason}"
+        return TraceError(text, where=self.where or user_line(), hint=self.hint or _WHILE_HINT)
 
     def _repeat(self) -> None:
         raise InternalError("several iterations of a loop on a traced condition cannot be recorded as one")

@@ -162,7 +162,7 @@ class Unsuitable(LoopDecision):
     reason : str
         Reason.
     hint : str
-        How to mend it.
+        Advice for the user.
     """
 
     def __init__(self, reason: str, hint: str = "") -> None:

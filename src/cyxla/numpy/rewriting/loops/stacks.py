@@ -227,7 +227,15 @@ class Growing(Stacks):
         self.note_doubts(leaves)
         self.count.overwrite(value_of(place + 1))
 
-    def so_far(self) -> StackedList:
+    def length(self) -> TracedArray:
+        """Return the number of elements at this point of an iteration, which may be more than there is room for."""
+        return TracedArray(value_of(self.count), int, rank0=Rank0.PYTHON)
+
+    def has_room(self) -> XlaOp:
+        """Return True unless an iteration has appended more elements than there is room for: the loop ends then."""
+        return xla.le(value_of(self.count), self._bound())
+
+    def as_list(self) -> StackedList:
         """Return a list of the elements at this point of an iteration."""
         self._is_limited = True  # a pass that learned too little may have found too small a bound
         made = StackedList(None, self.elements)
@@ -313,6 +321,10 @@ class Appends:
             _require_own(value)
             growing.append(value)
 
+    def have_room(self) -> list[XlaOp]:
+        """Return whether there is room for the elements so far, for each list that gets a run-time length."""
+        return [growing.has_room() for _, growing in self._growing.values() if growing.arrays]
+
     def take_new(self) -> list[Stacks]:
         """Return the arrays of which a pass has learned."""
         new, self._new = self._new, []
@@ -343,10 +355,10 @@ class Appends:
         """Refuse all uses of the lists while an iteration is recorded, in which they lack elements."""
         for values, stacks in (*self._stacks.values(), *self._growing.values()):
             values.is_guarded = is_guarded
-            values.so_far = None
+            values.growing = None
             stacks.stored, stacks.stored_before = [], []
             if is_guarded and isinstance(stacks, Growing) and stacks.arrays:
-                values.so_far = stacks.so_far
+                values.growing = stacks
 
     def finish(self) -> None:
         """Append the elements of the loop of the program to the lists."""

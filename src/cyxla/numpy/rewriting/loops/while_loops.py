@@ -15,8 +15,9 @@ from cyxla.numpy.rewriting.loops.plans import Unsuitable, Variables
 from cyxla.numpy.rewriting.loops.recordings import Recording
 from cyxla.numpy.rewriting.loops.unrolling import MOST_UNROLLED_SIZE
 from cyxla.numpy.rewriting.python_functions.choices import condition, truth
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced, value_of
 from cyxla.numpy.tracing.trace import require_current, user_line
+from cyxla.xla.hlo.builder import functions as xla
 
 FIRST_KNOWN = 8  # iterations of a `while` on known conditions, before it is tried as a loop of the program
 _WHILE_HINT = "give each variable one dtype and shape in all iterations"
@@ -47,6 +48,8 @@ class WhileLoop(Loop):
             if any(i.has_side_effect for i in self.recording.part.trace.builder.instructions):
                 raise Unsuitable("its condition prints, or draws a random number", "do so in the body")
             self._tested = truth(value)
+            for room in self._appends.have_room():
+                self._tested = TracedArray(xla.and_(value_of(self._tested), room))
             self._failures_of_test = len(require_current().failures)
             return True
         value = condition(value)

@@ -32,8 +32,8 @@ class IndexedSequence:
         self._values = values
 
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(self._values, StackedList) and self._values.so_far is not None:
-            return IndexedSequence(self._values.so_far())[key]
+        if isinstance(self._values, StackedList) and self._values.growing is not None:
+            return IndexedSequence(self._values.growing.as_list())[key]
         if isinstance(self._values, StackedList) and self._values.is_sized and not isinstance(key, slice):
             require_current().program.catches = True  # Python raises its error if there is no such element
             return self._values.copy_of(key)

@@ -24,6 +24,7 @@ from cyxla.numpy.tracing.user_program.doubts import note_doubt
 _np: Any = np  # its functions dispatch to this package
 _MOST_UNROLLED: Final = 16  # elements of an array that are taken one by one
 _MOST_SORTED: Final = 64
+_LARGE: Final = 9.2e18  # a little less than 2 ** 63
 try:
     max(())
 except ValueError as _error:
@@ -133,12 +134,22 @@ def _sum(values: Any, start: Any = 0) -> Any:
             note_doubt(total, value_of(_np.equal(values.shape[0], 0)), 0, total)  # that of no elements is Python's
         return total
     vector = _whole(values)
-    if vector is not values and type(start) is int and not start and vector.dtype.kind in "ifc":
-        total = _of_element(vector.sum(), values)
+    if vector is not values and type(start) is int and not start and vector.dtype.kind in "iufc":
+        is_integer = vector.dtype.kind in "iu"
+        total = _of_element(vector.sum(dtype=vector.dtype if is_integer else None), values)
+        if is_integer and values.as_numbers() is not None:
+            _leave_if_large(vector)
         if isinstance(total, TracedArray):
             total.doubt = values.doubt_of_sum
         return total
     return sum(values, start)
+
+
+def _leave_if_large(integers: Any) -> None:
+    """Make NumPy run in place of runs in which Python's sum of integers has more than 64 bits, or almost."""
+    is_large = _np.greater(_np.abs(integers.astype(np.float64).sum()), _LARGE)
+    text = f"a sum of Python's integers may have more than 64 bits\n  at:   {user_line()}"
+    require_current().leave_if(value_of(is_large), lambda _: OverflowError(text))
 
 
 def _sorted(values: Any, **kwargs: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -71,6 +71,16 @@ def _slice(stack: Any, number: Any, leaf: Leaf) -> Any:
     return piece.item() if leaf.is_python else np.array(piece)
 
 
+class GrowingElements(Protocol):
+    """Elements of a list to which the iteration that is being recorded appends."""
+
+    def length(self) -> TracedArray:
+        """Return the number of elements so far."""
+
+    def as_list(self) -> StackedList:
+        """Return a list of the elements so far."""
+
+
 class StackedList(StoredList):
     """List of which each element has the same structure, shapes and dtypes.
 
@@ -89,8 +99,8 @@ class StackedList(StoredList):
     ----------
     is_guarded : bool
         True while an iteration is recorded that appends to the list.
-    so_far : callable or None
-        Function that returns a list of the elements at this point of such an iteration.
+    growing : GrowingElements or None
+        Elements at this point of such an iteration.
     made : list or None
         Elements that `materialize` has made.
     comes_as_array : bool
@@ -106,7 +116,7 @@ class StackedList(StoredList):
         self.stacks = None if stacks is None else list(stacks)
         self.elements = elements
         self.is_guarded = False
-        self.so_far: Callable[[], StackedList] | None = None
+        self.growing: GrowingElements | None = None
         self.made: list[Any] | None = None
         self.comes_as_array = False
         self.most_made = MOST_MADE
@@ -248,7 +258,7 @@ class StackedList(StoredList):
     @property
     def is_sized(self) -> bool:
         """True for a list whose length is known at run time; its stacks are arrays of run-time size."""
-        return self.so_far is not None or (self.stacks is not None and self.elements.length == RUN_TIME)
+        return self.growing is not None or (self.stacks is not None and self.elements.length == RUN_TIME)
 
     @property
     def is_never_made(self) -> bool:
@@ -326,8 +336,8 @@ class StackedList(StoredList):
     @property
     def length(self) -> Any:
         """Number of elements, a traced integer if it is known at run time."""
-        if self.so_far is not None:
-            return self.so_far().length
+        if self.growing is not None:
+            return self.growing.length()
         return self.stacks[0].shape[0] if self.is_sized and self.stacks is not None else len(self)
 
     @property
@@ -400,8 +410,8 @@ class StackedList(StoredList):
         return TracedArray(value_of(_np.count_nonzero(numbers == value)), int, rank0=Rank0.PYTHON)
 
     def __getitem__(self, key: Any) -> Any:
-        if self.so_far is not None:
-            return self.so_far()[key]
+        if self.growing is not None:
+            return self.growing.as_list()[key]
         if isinstance(key, slice) and self.stacks is not None and (self._is_joinable() or self._is_sized_vector()):
             made = self.with_stacks([s[key].copy() for s in self.stacks])
             return [] if made.elements.length == 0 else made

@@ -357,6 +357,55 @@ def test_orders_of_dimensions_in_memory(name, order):
     assert compiled.cache_info().misses == 2
 
 
+def filled_with_nine(y):
+    y[...] = 9
+    return y.sum()
+
+
+#: Arrays that are another one or a copy of it, by the layout and by dimensions of size 1, to which a function writes.
+WRITTEN = {
+    "asfortranarray": np.asfortranarray, "asarray": lambda x: np.asarray(x, order="F"),
+    "ascontiguousarray": lambda x: np.ascontiguousarray(x.T), "flat": lambda x: x.ravel(),
+    "astype F": lambda x: x.astype("f8", order="F", copy=False), "require F": lambda x: np.require(x, requirements="F"),
+    "astype C": lambda x: x.astype("f8", order="C", copy=False), "astype": lambda x: np.astype(x, x.dtype, copy=False),
+    "require C": lambda x: np.require(x, requirements=["C", "W"]), "column": lambda x: x[:, 0].reshape(-1),
+    "flat column": lambda x: x[:, 0].ravel(),
+    "every other": lambda x: np.ascontiguousarray(x[::2, 0]), "flat in memory": lambda x: x.ravel("K"),
+    "flat column-major": lambda x: x.ravel("F"), "part": lambda x: np.asfortranarray(x[: x.shape[1]]),
+}  # fmt: skip
+LAYOUTS = [
+    lambda n: np.ones((n, 4)), lambda n: np.ones((4, n)).T, lambda n: np.ones((1, n)), lambda n: np.ones((n, 1)),
+    lambda n: np.ones((n, 8))[:, ::2], lambda n: np.ones((2 * n, 4))[::2],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_writes_to_arrays_that_may_be_an_argument(name):
+    compiled = cyxla.jit(lambda x: filled_with_nine(WRITTEN[name](x)), fallback="numpy")
+    for n in (5, 7, 9, 6, 1, 2, 3, 4):
+        for make in LAYOUTS:
+            x, y = make(n), make(n)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                assert compiled(x) == filled_with_nine(WRITTEN[name](y))
+            check(x, y)
+
+
+@pytest.mark.parametrize("flat", [lambda z: z.reshape(-1), lambda z: z.ravel(), lambda z: z.reshape(-1, 2)])
+def test_a_view_of_another_shape_and_its_array_are_results(flat):
+    def f(x):
+        z = x * 2
+        c = flat(z)
+        c += 1
+        return c, z
+
+    compiled = cyxla.jit(f, sizes="any")
+    for n in (5, 7, 9, 2, 30):
+        x = RNG.normal(size=(n, 4))
+        for got, wanted in zip(compiled(x), f(x), strict=True):
+            check(got, wanted)
+
+
 def assigned_flat(x):
     x.ravel("K")[1:-2] += 1
     return x.sum()

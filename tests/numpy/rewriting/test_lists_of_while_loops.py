@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from support.functions.sized import function_of
 
 import cyxla
 from cyxla.errors import FallbackWarning, TraceError, UnimplementedError
@@ -248,6 +249,124 @@ def test_lists_with_more_elements_than_there_is_room_for():
         compiled(np.array([most + 1]))
     with pytest.warns(FallbackWarning, match="has more than"):
         assert cyxla.jit(many, fallback="numpy")(np.array([most + 5])) == many(np.array([most + 5]))
+
+
+def long_rows(N):
+    rows, x = [], np.ones(1000)
+    while len(rows) < N[0]:
+        x = x * 1.0005
+        rows.append(x)
+    return np.array(rows)
+
+
+def long_recurrence(N):
+    a = [0.0, 1.0]
+    while a[-1] < N[0]:
+        a.append(a[-1] + (1 if a[-2] >= 0 else 0))
+    return len(a)
+
+
+def long_in_loops(N):
+    found = []
+    for r in range(3):
+        while len(found) < N[0] * (r + 1):
+            found.append(r)
+    return len(found), found[-1]
+
+
+@pytest.mark.parametrize("function, most", [(long_rows, 150), (long_recurrence, 150_000), (long_in_loops, 140_000)])
+def test_loops_end_where_there_is_no_more_room(function, most):
+    """Their conditions read the lists, which would never be long enough."""
+    compiled = cyxla.jit(function, fallback="numpy")
+    for n in (3, 100):
+        np.testing.assert_array_equal(compiled(np.array([n])), function(np.array([n])))
+    with pytest.warns(FallbackWarning, match="has more than"):
+        got = compiled(np.array([most]))
+    np.testing.assert_array_equal(got, function(np.array([most])))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u2", "f4", "f8"])
+def test_sums_of_scalars_have_their_class(dtype):
+    def f(N):
+        n, found = N[0], []
+        while n > 0:
+            found.append(n)
+            n = n - N.dtype.type(1)
+        return sum(found)
+
+    compiled = cyxla.jit(f, fallback="error")
+    for n in (3, 100, 20):
+        with np.errstate(over="ignore"):
+            got, wanted = compiled(np.array([n], dtype)), f(np.array([n], dtype))
+        assert (got, type(got)) == (wanted, type(wanted))
+
+
+def test_sums_of_integers_of_more_than_64_bits():
+    def f(N):
+        n, found = N[0], []
+        while n > 0:
+            found.append(2**62)
+            n -= 1
+        return sum(found)
+
+    compiled = cyxla.jit(f, fallback="numpy")
+    for n in (1, 2, 5):
+        assert compiled(np.array([n])) == f(np.array([n]))
+
+
+def test_lists_beside_arrays_on_their_left():
+    def f(N):
+        n, found = N[0], []
+        while n > 0:
+            found.append(n * 0.5)
+            n -= 1
+        return N * found, np.array([[2.0], [3]]) + found, 3 - np.array(found)
+
+    compiled = cyxla.jit(f, fallback="error")
+    for n in (3, 1, 7):
+        for got, wanted in zip(compiled(np.array([n])), f(np.array([n])), strict=True):
+            np.testing.assert_array_equal(got, wanted)
+
+
+#: Bodies of functions of N and X that write to an array with a name of its own besides that in the list.
+GROW = "x = X * 0\nwhile n > 0: x = x + n; out.append(x); n -= 1\n"
+NEXT = "while n > 0: out.append(out[-1] + n); n -= 1\n"
+NAMED = {
+    "a variable is written after the loop": GROW + "x += 100\nreturn out",
+    "an element is written": GROW + "out[-1][0] = 9\nreturn x, len(out)",
+    "after a `for`": "x = X * 0\nfor i in range(5): x = x + n; out.append(x)\nx[0] = 9\nreturn np.array(out), x",
+    "an argument in the list": "out = [X]\n" + NEXT + "out[0][0] = 44\nreturn len(out)",
+    "an argument is written": "out = [X]\n" + NEXT + "X[0] = 44\nreturn out",
+    "an element before the loop": "z = X * 0; out = [z]\n" + NEXT + "out[0][0] = 5\nreturn z",
+    "the best of them": (
+        "best = X * 0; v = X\nwhile n > 0:\n    v = v * 1.5; out.append(v); n -= 1\n    if v.sum() > 3: best = v\n"
+        "best /= 2\nreturn out"
+    ),
+    "the one before the last": (
+        "a, b = X * 1, X * 2\nwhile n > 0: a, b = b, a + b; out.append(b); n -= 1\na[0] = 77\nreturn np.array(out)"
+    ),
+    "in tuples": "x = X * 1\nwhile n > 0: x = x + n; out.append((n, x)); n -= 1\nx *= 2\nreturn out",
+    "the first one has two names": "v = w = X * 0\nwhile n > 0: out.append(v); v = v + 1; n -= 1\nw[:] = 7\nreturn out",
+    "views": "x = X * 1\nwhile n > 0: x = x + n; out.append(x[:1]); n -= 1\nx[0] = 9\nreturn out",
+    "a loop inside": (
+        "x = X * 1\nfor e in range(3):\n    for i in range(20): x = x * 0.5 + n; out.append(x)\n    x[0] = e\n"
+        "return np.array(out), x"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_arrays_in_lists_with_other_names(name):
+    """A write is seen under all names: if need be, NumPy runs."""
+    function = function_of("n = N[0]; out = []\n" + NAMED[name], dict.fromkeys("NX"))
+    compiled = cyxla.jit(function, fallback="numpy")
+    for n in (3, 4, 2):
+        x, y = np.array([[1.0, 2], [1, 2]])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FallbackWarning)
+            got, wanted = leaves(compiled(np.array([n]), x)), leaves(function(np.array([n]), y))
+        for one, other in zip([*got, x], [*wanted, y], strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 def one_array(N):

@@ -12,7 +12,9 @@ from cyxla.numpy.array_methods import bitcast, number_methods, python_numbers
 from cyxla.numpy.array_methods.flat_array import flat, set_flat
 from cyxla.numpy.tracing.arrays.deferred_array import DeferredArray, defer_ufunc, has_element_type
 from cyxla.numpy.tracing.arrays.known_array import KnownArray
+from cyxla.numpy.tracing.arrays.layout_reads import note_sharing
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
+from cyxla.numpy.tracing.arrays.stacked_list import StackedList, arrays_of_sized_lists
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, cast, value_of
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.registry import implementation_of
@@ -57,6 +59,8 @@ _SCALAR = (TracedArray, float, int, bool, complex, np.generic, np.ndarray, list,
 
 def _apply_operator(ufunc: np.ufunc, *operands: Any) -> Any:
     """Apply an operator; Python numbers alone give a weakly typed Python number."""
+    if any(isinstance(o, StackedList) and o.is_sized for o in operands):
+        return hooks.sized_ufunc(ufunc, "__call__", arrays_of_sized_lists(operands), {})
     deferred = defer_ufunc(ufunc, "__call__", operands, {})
     if deferred is not None:
         return deferred
@@ -224,7 +228,11 @@ def _astype(
     if not _np.can_cast(self.dtype, target, casting):
         raise TypeError(f"Cannot cast array data from {self.dtype!r} to {target!r} according to the rule '{casting}'")
     if self.dtype == target and not self.weak:
-        return self.copy(order) if copy else self
+        if not copy:
+            note_sharing(self)
+        flags = self.memory.flags
+        is_in_order = {"C": flags.c_contiguous, "F": flags.f_contiguous}.get(order.upper()[:1], True)
+        return self if is_in_order and not copy else self.copy(order)
     result = cast(self, target)
     set_order(result, order, [self])
     return _with_kind_of(self, result)

@@ -9,7 +9,7 @@ import numpy as np
 
 from cyxla.numpy.tracing.arrays.deferred_array import defer_ufunc
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
-from cyxla.numpy.tracing.arrays.stacked_list import StackedList
+from cyxla.numpy.tracing.arrays.stacked_list import arrays_of_sized_lists
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.registry import implementation_of
 from cyxla.numpy.ufuncs.apply import call
@@ -17,7 +17,7 @@ from cyxla.numpy.ufuncs.apply import call
 
 def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Return the result of ``ufunc.method(*inputs, **kwargs)`` where a traced array takes part."""
-    inputs = tuple([x.as_array() if isinstance(x, StackedList) and x.is_sized else x for x in inputs])
+    inputs = arrays_of_sized_lists(inputs)
     operands = (*inputs, kwargs.get("where"), *(inputs[1] if method == "at" and type(inputs[1]) is tuple else ()))
     if any(isinstance(x, SizedArray) for x in operands):
         return hooks.sized_ufunc(ufunc, method, inputs, kwargs)

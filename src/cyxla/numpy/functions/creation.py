@@ -27,7 +27,8 @@ from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
 
 Array = TracedArray
-_REQUIREMENTS = {
+#: Letters of the requirements of `np.require`.
+REQUIREMENTS = {
     "C": "C", "C_CONTIGUOUS": "C", "CONTIGUOUS": "C", "F": "F", "F_CONTIGUOUS": "F", "FORTRAN": "F", "A": "A",
     "ALIGNED": "A", "W": "W", "WRITEABLE": "W", "O": "O", "OWNDATA": "O", "E": "E", "ENSUREARRAY": "E",
 }  # fmt: skip
@@ -290,7 +291,7 @@ def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
 @implements(np.require)
 def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Array:
     """Return the array, converted, copied and contiguous as required."""
-    flags = {_REQUIREMENTS[str(r).upper()] for r in requirements or ()}
+    flags = {REQUIREMENTS[str(r).upper()] for r in requirements or ()}
     if {"C", "F"} <= flags:
         raise ValueError('Cannot specify both "C" and "F" order')
     result = asfortranarray(a, dtype) if "F" in flags else _as_array(a, dtype)

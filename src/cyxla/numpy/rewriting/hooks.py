@@ -223,6 +223,8 @@ class Hooks:
             bounds = [loops[k].bound for k in recording]
             times = None if None in bounds else prod(bounds)  # type: ignore[arg-type]
             loops[recording[0]].append_some(values, value, times)
+            for k in recording[1:]:
+                loops[k].append_inside(values, loops[recording[0]])
 
     @staticmethod
     def new_list(values: list[Any]) -> list[Any]:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import ShapeError
+from cyxla.numpy.functions.creation import REQUIREMENTS
 from cyxla.numpy.indexing.ranges import range_of
+from cyxla.numpy.sized.contiguity import in_order
 from cyxla.numpy.sized.table import call, sized
-from cyxla.numpy.tracing.arrays.layout_reads import note_sharing
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, TooLargeError, as_size, raise_unsupported
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.results.conversion import convert
@@ -199,16 +200,21 @@ def asarray(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         raise_unsupported_check()
     copies = func.__name__ == "array" and arguments.get("copy", True)
     order = _ORDERS.get(func.__name__) or order_letter(arguments.get("order"))
-    if dtype is None or array.dtype == np.dtype(dtype):
-        return array.copy(order) if copies or _has_other_order(array, order) else array
-    return array.astype(dtype, order=order)
+    if func.__name__ == "require":
+        order, copies = _requirements(arguments.get("requirements"))
+    if dtype is not None and array.dtype != np.dtype(dtype):
+        return array.astype(dtype, order=order)
+    return array.copy(order) if copies else in_order(array, order)
 
 
-def _has_other_order(array: SizedArray, order: str) -> bool:
-    """Return True if an array is copied to have this order in memory."""
-    flags = array.padded.memory.flags
-    note_sharing(array.padded)
-    return array.ndim > 1 and bool({"C": not flags.c_contiguous, "F": not flags.f_contiguous}.get(order))
+def _requirements(names: Any) -> tuple[str, bool]:
+    """Return the order that `np.require` asks for, and whether the result owns its memory."""
+    flags = {REQUIREMENTS[str(name).upper()] for name in names or ()}
+    if {"C", "F"} <= flags:
+        raise ValueError('Cannot specify both "C" and "F" order')
+    if "O" in flags:
+        raise_unsupported("be passed to np.require with requirements='O'", "copy it")
+    return next(iter(flags & {"C", "F"}), "K"), False
 
 
 def _stacked(value: Any) -> Any:
@@ -224,4 +230,4 @@ def raise_unsupported_check() -> None:
 @sized(np.astype)
 def astype(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Convert to another dtype."""
-    return arguments["x"].astype(arguments["dtype"])
+    return arguments["x"].astype(arguments["dtype"], copy=arguments.get("copy", True))

@@ -14,10 +14,11 @@ from cyxla._native.dispatch import axes_of
 from cyxla.errors import ShapeError
 from cyxla.numpy.indexing.equal_values import same_value
 from cyxla.numpy.indexing.ranges import range_of
+from cyxla.numpy.sized.contiguity import in_order, shared
 from cyxla.numpy.sized.creation import GREATEST_BOUND, bounded_size
 from cyxla.numpy.sized.frames import fail_unless, leave_if, require_equal, resized, wrapped
 from cyxla.numpy.sized.table import call, sized
-from cyxla.numpy.tracing.arrays.sharing import share
+from cyxla.numpy.tracing.arrays.known_array import KnownArray
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, product, raise_unsupported
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.results.result_layout import order_letter
@@ -105,10 +106,13 @@ def ravel(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         array = _np.transpose(array)
     elif order == "K":
         axes = axes_of(array.padded.memory) if isinstance(array, SizedArray) else None
-        array = array if axes is None else _np.transpose(array, axes)
+        if axes is not None:
+            if isinstance(array.padded, KnownArray):
+                array.padded.become_traced()  # known elements are in an order of their own
+            array = _np.transpose(array, axes)
     elif order != "C":
         raise_unsupported(f"be flattened with order={order!r}", "transpose it first")
-    flat = _reshape(array, [-1])
+    flat = _reshape(in_order(array, "C") if isinstance(array, SizedArray) else array, [-1])
     return flat if isinstance(flat, SizedArray) else SizedArray(flat, {0: as_size(as_traced(np.int64(0)), 0)})
 
 
@@ -148,14 +152,6 @@ def _reshape(array: SizedArray, sizes: list[Any]) -> Any:
         target.insert(unknown[0], rest)
     blocks = _blocks(source, target)
     return _from_flat(array, sizes, None) if blocks is None else _by_blocks(array, sizes, blocks)
-
-
-def _shared(result: Any, array: SizedArray) -> Any:
-    """Return a result that is a copy here, and may be a view in NumPy, which depends on sizes: writes are refused."""
-    root = (result.padded if isinstance(result, SizedArray) else result).root
-    if root is not array.padded.root:
-        share(root, [array.padded], "a reshaped array", "sizes known at run time")
-    return result
 
 
 def _text(sizes: Sequence[Any]) -> str:
@@ -203,7 +199,7 @@ def _by_blocks(array: SizedArray, sizes: Sequence[Any], blocks: Sequence[Block])
             if is_traced(n):
                 counts[axis + k] = own[0] if len(own) == len(new) == 1 else as_size(as_traced(n), bounds[k])
         axis += len(new)
-    return _shared(wrapped(data, counts), array)
+    return shared(wrapped(data, counts), array)
 
 
 def _convert(data: Any, axis: int, own: Sequence[Any], new: Sequence[Any]) -> tuple[Any, list[int]]:
@@ -279,7 +275,7 @@ def _from_flat(array: SizedArray, sizes: list[Any], unknown: int | None) -> Any:
         raise ShapeError(f"cannot reshape {array!r} into shape {_text(sizes)}", where=user_line())
     data, bounds = _convert(array.padded, 0, array.shape, sizes)
     counts = {d: as_size(as_traced(n), bounds[d]) for d, n in enumerate(sizes) if is_traced(n)}
-    return _shared(wrapped(data, counts), array)
+    return shared(wrapped(data, counts), array)
 
 
 # -- other numbers of elements

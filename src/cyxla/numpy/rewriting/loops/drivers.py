@@ -125,6 +125,12 @@ class Loop(ABC):
         self._note_appended(values, value)
         self._appends.add_some(values, value, times)
 
+    def append_inside(self, values: StackedList, outer: Loop) -> None:
+        """Note that the body appends to a list that a loop around it lets grow."""
+        growing = outer._appends.growing_of(values)
+        if growing is not None:
+            self._appends.append_inside(growing)
+
     def _note_appended(self, values: StackedList | None, value: Any) -> None:
         if self.recording is not None:
             self.recording.containers.note_appended(values, value)
@@ -172,6 +178,7 @@ class Loop(ABC):
         if self._snapshot is not None and self._snapshot.is_changed():
             raise Unsuitable("its body changes a list, a dict, an object or a value from outside", _STATE_HINT)
         self._appends.check(self._arrays_before, state)
+        self._appends.note_names(recording.state, state)
         new = self._appends.take_new()
         lists = self._written_lists(recording)
         if new or lists:

@@ -216,7 +216,8 @@ class ForLoop(Loop):
             limit = self._length if count is None else count
             assert limit is not None
             self._state = emit_open(recording, limit, self._first)
-        self._appends.finish()
+        assert self.entry is not None
+        self._appends.finish(self.entry, self._state)
         recording.containers.note_lists(self._state)
         self.lists_of_elements = recording.containers.lists_of_elements
         self._require_same_lists()

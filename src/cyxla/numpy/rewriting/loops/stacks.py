@@ -11,6 +11,7 @@ import numpy as np
 from cyxla.errors import TraceError, UnimplementedError
 from cyxla.numpy.rewriting.loops.plans import Unsuitable, is_shared_array
 from cyxla.numpy.tracing.arrays.number_storage import leaf_of
+from cyxla.numpy.tracing.arrays.sharing import may_be_untraced, possible_roots, share, stand_for_untraced
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, size_array
 from cyxla.numpy.tracing.arrays.stacked_list import RUN_TIME, Elements, StackedList, structure_of
 from cyxla.numpy.tracing.arrays.traced_array import Doubt, TracedArray, as_traced, value_of
@@ -81,6 +82,7 @@ class Stacks:
         self.flags: list[Flags | None] = []
         self.stored: list[tuple[TracedArray, Any]] = []  # arrays that a pass has stored, with their values then
         self.stored_before: list[tuple[TracedArray, Any]] = []  # those of earlier elements in the pass
+        self.before: list[Any] = []  # arrays that are elements before the loop
 
     def make(self) -> list[TracedArray]:
         """Make the arrays in the current trace."""
@@ -167,6 +169,8 @@ class Growing(Stacks):
         self.count = TracedArray(leaves[0].op)  # replaced by `make`
         self._stacks = values.stacks
         self._items = [] if values.stacks is not None else list(list.__iter__(values))
+        stacks = [s.padded if isinstance(s, SizedArray) else s for s in values.stacks or ()]
+        self.before = [leaf for v in (*self._items, *stacks) for leaf in flatten(v)[0]]
         if not self._has_own_types(values):
             raise Unsuitable("it appends to a list whose elements differ from the appended ones", _TYPE_HINT)
         self._before, self._appended = values.bound, 0
@@ -277,6 +281,8 @@ class Appends:
         self._stacks: dict[int, tuple[StackedList, Stacks]] = {}
         self._growing: dict[int, tuple[StackedList, Growing]] = {}
         self._new: list[Stacks] = []
+        self._names: dict[int, tuple[list[int], list[int]]] = {}  # variables after the loop and before it, by stacks
+        self._of_outer: dict[int, Growing] = {}
 
     def __bool__(self) -> bool:
         return bool(self._stacks or self._growing)
@@ -351,6 +357,34 @@ class Appends:
         if any(root.root_op is not value or (is_written and id(root) in carried) for root, value in stored):
             raise Unsuitable("it writes to an array that it appends to a list", "append a copy: x.copy()")
 
+    def growing_of(self, values: StackedList) -> Growing | None:
+        """Return the arrays of a list to which iterations append some elements."""
+        found = self._growing.get(id(values))
+        return None if found is None else found[1]
+
+    def append_inside(self, growing: Growing) -> None:
+        """Note that a loop appends to a list that a loop around it lets grow."""
+        self._of_outer[id(growing)] = growing
+
+    def note_names(self, before: Sequence[Any], after: Sequence[Any]) -> None:
+        """Note which variables name an appended array before the loop, or may name one after it.
+
+        Parameters
+        ----------
+        before, after : sequence of object
+            Values of the state when the iteration began, and when it ends.
+        """
+        entry = [{id(root) for root in roots_of([value])} for value in before]
+        ends = [{id(r) for root in roots_of([value]) for r in possible_roots(root)} for value in after]
+        own = [stacks for _, stacks in (*self._stacks.values(), *self._growing.values())]
+        for stacks in (*own, *self._of_outer.values()):
+            stored = {id(root) for root, _ in stacks.all_stored}
+            named, found = set[int](), set(stored)
+            while more := {k for k, roots in enumerate(ends) if k not in named and roots & found}:
+                named |= more
+                found.update(*(entry[k] for k in more))
+            self._names[id(stacks)] = sorted(named), [k for k, roots in enumerate(entry) if roots & stored]
+
     def guard(self, is_guarded: bool) -> None:
         """Refuse all uses of the lists while an iteration is recorded, in which they lack elements."""
         for values, stacks in (*self._stacks.values(), *self._growing.values()):
@@ -360,12 +394,36 @@ class Appends:
             if is_guarded and isinstance(stacks, Growing) and stacks.arrays:
                 values.growing = stacks
 
-    def finish(self) -> None:
-        """Append the elements of the loop of the program to the lists."""
+    def finish(self, before: Sequence[Any], after: Sequence[Any]) -> None:
+        """Append the elements of the loop of the program to the lists.
+
+        Parameters
+        ----------
+        before, after : sequence of object
+            Values of the variables before the loop and after it.
+        """
         for values, stacks in self._stacks.values():
             values.append_all(stacks.arrays, stacks.elements, stacks.doubts())
+            self._share(values, stacks, before, after)
         for values, growing in self._growing.values():
             values.become_sized(*growing.sized(), growing.doubts())
+            self._share(values, growing, before, after)
+
+        for growing in self._of_outer.values():
+            growing.stored_before += [(r, r.root_op) for r in roots_of(self._named(growing, before, after))]
+
+    def _named(self, stacks: Stacks, before: Sequence[Any], after: Sequence[Any]) -> list[Any]:
+        named, named_before = self._names.get(id(stacks), ([], []))
+        return [*[after[k] for k in named], *[before[k] for k in named_before]]
+
+    def _share(self, values: StackedList, stacks: Stacks, before: Sequence[Any], after: Sequence[Any]) -> None:
+        """Note that elements may be arrays that have other names, of before the loop or after it."""
+        others = roots_of([*self._named(stacks, before, after), *stacks.before])
+        arrays = [s.padded if isinstance(s, SizedArray) else s for s in (*stacks.arrays, *(values.stacks or ()))]
+        for root in {id(a.root): a.root for a in arrays}.values():
+            share(root, others, "an element of a list", "a loop that appends to it")
+            if any(map(may_be_untraced, stacks.before)):
+                stand_for_untraced(root)
 
 
 def _structure(value: Any) -> tuple[list[TracedArray], Tree]:

@@ -120,5 +120,6 @@ class WhileLoop(Loop):
             following = recording.index + require_current().constant(1, np.dtype(np.int64))
         zero = [require_current().constant(0, np.dtype(np.int64))]
         self._state = emit_loop(recording, going, first, [following], later, zero)
-        self._appends.finish()
+        assert self.entry is not None
+        self._appends.finish(self.entry, self._state)
         recording.containers.note_lists(self._state)

@@ -369,7 +369,7 @@ def _of_cell(cell: CellType) -> list[Any]:
 
 def contents_of(value: Any) -> Contents:
     """Return what a container, an object or a cell holds."""
-    if isinstance(value, StoredList) and value.is_array:
+    if isinstance(value, StoredList) and (value.is_array or (isinstance(value, StackedList) and value.holds_sized)):
         return value.contents()
     if isinstance(value, TableRow):
         return []

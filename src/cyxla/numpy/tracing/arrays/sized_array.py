@@ -203,6 +203,8 @@ class SizedArray(NDArrayOperatorsMixin):
 
     def astype(self, dtype: Any, **options: Any) -> SizedArray:
         """Convert to another dtype."""
+        if not options.get("copy", True) and self.dtype == np.dtype(dtype):
+            return hooks.sized_function(np.asarray, (self,), {"order": options.get("order", "K")})  # type: ignore[no-any-return]
         return self.like(self.padded.astype(dtype, **options))
 
     def copy(self, order: str = "C") -> SizedArray:

@@ -71,6 +71,14 @@ def _slice(stack: Any, number: Any, leaf: Leaf) -> Any:
     return piece.item() if leaf.is_python else np.array(piece)
 
 
+class _Stacks(list[Any]):
+    """Contents of a list for which arrays stand."""
+
+    def __init__(self, stacks: Sequence[Any], elements: Elements, doubts: Doubts) -> None:
+        super().__init__(stacks)
+        self.elements, self.doubts = elements, doubts
+
+
 class GrowingElements(Protocol):
     """Elements of a list to which the iteration that is being recorded appends."""
 
@@ -251,7 +259,7 @@ class StackedList(StoredList):
     def contents(self) -> list[Any]:
         """Return objects that stay the same as long as the list does, whether its elements are made or not."""
         if self.stacks is not None:
-            return list(self.stacks)
+            return _Stacks(self.stacks, self.elements, self.doubts)
         elements = list(list.__iter__(self))
         return self._source if self.made is not None and _are_same(elements, self.made) else elements
 
@@ -259,6 +267,11 @@ class StackedList(StoredList):
     def is_sized(self) -> bool:
         """True for a list whose length is known at run time; its stacks are arrays of run-time size."""
         return self.growing is not None or (self.stacks is not None and self.elements.length == RUN_TIME)
+
+    @property
+    def holds_sized(self) -> bool:
+        """True if arrays of run-time size stand for the list, without elements that an iteration appends."""
+        return self.stacks is not None and self.elements.length == RUN_TIME
 
     @property
     def is_never_made(self) -> bool:
@@ -320,11 +333,14 @@ class StackedList(StoredList):
         if self.resume_storage(contents):
             elements: Sequence[Any] = ()
             self.stacks = list(contents)
+        elif isinstance(contents, _Stacks) and contents.elements.length == RUN_TIME:
+            self.made = None
+            elements, self.stacks, self.elements, self.doubts = (), list(contents), contents.elements, contents.doubts
         elif self._before_storage is not None and _are_same(contents, self._before_storage):
             elements, self.stacks = (), self._before_storage
         elif self._source and _are_same(contents, self._source):
             elements, self.stacks = self.made or (), None if self.made is not None else self._source
-        elif self._kept_storage is None and _are_same(contents, list(list.__iter__(self))):
+        elif self._kept_storage is None and not self.is_sized and _are_same(contents, list(list.__iter__(self))):
             return  # arrays stand for it, or it is as it was
         else:
             elements, self.stacks = contents, None
@@ -523,6 +539,11 @@ class StackedList(StoredList):
             self.materialize()
             return list.__len__(self)
         return self.elements.length
+
+
+def arrays_of_sized_lists(values: Sequence[Any]) -> tuple[Any, ...]:
+    """Return values with arrays in the place of lists whose length is known at run time."""
+    return tuple([v.as_array() if isinstance(v, StackedList) and v.is_sized else v for v in values])
 
 
 def _are_same(first: Sequence[Any], second: Sequence[Any]) -> bool:

@@ -184,6 +184,33 @@ ENTRY main {
         assert (out[1], out[2]) == (n, m)
 
 
+@pytest.mark.parametrize("first", ["y, z", "z, y"])
+@pytest.mark.parametrize("computed", ["add(x, x)", "copy(x)"])
+def test_results_of_several_shapes_are_copied_in_part(first, computed):
+    """The sizes count rows of each result, whatever shape the array has in memory."""
+    shapes = {"y": "f32[64,200]", "z": "f32[12800]"}
+    types = ", ".join(shapes[name] for name in first.split(", "))
+    text = f"""HloModule m
+ENTRY main {{
+  x = f32[12800] parameter(0)
+  n = s32[] parameter(1)
+  m = s32[] parameter(2)
+  z = f32[12800] {computed}
+  y = f32[64,200] reshape(z)
+  ROOT o = ({types}, s32[], s32[]) tuple({first}, n, m)
+}}"""
+    compiled = cyxla.compile(text, live_results=((0, 0, 2), (1, 0, 3)))
+    x = np.random.default_rng(0).standard_normal(12800, np.float32)
+    whole = [x + x if "add" in computed else x] * 2
+    whole[first.split(", ").index("y")] = whole[0].reshape(64, 200)
+    for rows in (0, 1, 5, 64):
+        sizes = [rows if w.ndim > 1 else 200 * rows for w in whole]
+        out = (*[np.full(w.shape, 7, np.float32) for w in whole], np.zeros((), np.int32), np.zeros((), np.int32))
+        compiled(x, *map(np.int32, sizes), out=out)
+        for got, wanted, size in zip(out, whole, sizes, strict=False):
+            assert got[:size].tobytes() == wanted[:size].tobytes()
+
+
 LOOP = """HloModule m
 body {
   s = (s32[], s32[], f32[4096]) parameter(0)

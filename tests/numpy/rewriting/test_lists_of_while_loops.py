@@ -191,10 +191,21 @@ def again_in_each_iteration(N):
     return total
 
 
+def differences_in_turn(N):
+    n, found = N[0], []
+    while n > 0 and (not found or found[-1] >= 0):
+        v = n // 2
+        if not found or found[-1] != v:
+            found.append(v)
+        found.append(found[-1] * 2 if found else n)
+        n -= 1
+    return found, sorted(found), sorted(found, reverse=True)
+
+
 FUNCTIONS = [
     collatz, fibonacci, newton, power_method, ends_by_break, of_some_iterations, several_lists, of_vectors, of_pairs,
     inside_of_a_for, around_a_for, last_element, two_last_elements, length, primes, walk, written_element, two_names,
-    again_in_each_iteration,
+    again_in_each_iteration, differences_in_turn,
 ]  # fmt: skip
 
 
@@ -324,6 +335,48 @@ def test_lists_beside_arrays_on_their_left():
 
     compiled = cyxla.jit(f, fallback="error")
     for n in (3, 1, 7):
+        for got, wanted in zip(compiled(np.array([n])), f(np.array([n])), strict=True):
+            np.testing.assert_array_equal(got, wanted)
+
+
+#: Functions that join the vectors of a list.
+JOINS = {
+    "stack": lambda a: np.stack(a), "stack, second axis": lambda a: np.stack(a, 1),
+    "stack, last axis": lambda a: np.stack(a, axis=-1), "concatenate": lambda a: np.concatenate(a),
+    "concatenate, flat": lambda a: np.concatenate(a, axis=None), "vstack": lambda a: np.vstack(a),
+    "concatenate, last axis": lambda a: np.concatenate(a, -1), "hstack": lambda a: np.hstack(a),
+    "column_stack": lambda a: np.column_stack(a),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3)])
+@pytest.mark.parametrize("name", JOINS)
+def test_joins_of_elements(name, shape):
+    def f(N, x):
+        n, found = N[0], []
+        while n > 0:
+            found.append(x * n)
+            n -= 1
+        return JOINS[name](found)
+
+    compiled, x = cyxla.jit(f, fallback="error"), np.arange(6.0)[-np.prod(shape) :].reshape(shape)
+    for n in (3, 5, 1, 8):
+        np.testing.assert_array_equal(compiled(np.array([n]), x), f(np.array([n]), x))
+    assert compiled.cache_info().misses == 1
+    with pytest.raises(ValueError, match="need at least one array to"):
+        compiled(np.array([0]), x)
+
+
+def test_joins_of_numbers():
+    def f(N):
+        n, found = N[0], []
+        while n > 0:
+            found.append(n * 2.5)
+            n -= 1
+        return np.stack(found), np.hstack(found), np.vstack(found), np.column_stack(found)
+
+    compiled = cyxla.jit(f, fallback="error")
+    for n in (3, 5, 1):
         for got, wanted in zip(compiled(np.array([n])), f(np.array([n])), strict=True):
             np.testing.assert_array_equal(got, wanted)
 

@@ -30,6 +30,7 @@ from cyxla.numpy.functions import FUNCTIONS
 from cyxla.numpy.substitutes.compiled_modules import give_plain_numpy
 from cyxla.numpy.substitutes.concatenators import Concatenator, Grid
 from cyxla.numpy.substitutes.iterators import ndenumerate, nditer
+from cyxla.numpy.substitutes.joined_rows import joined_rows
 from cyxla.numpy.substitutes.new_array import NdarrayClass, called_by_library
 from cyxla.numpy.substitutes.proxy import CallableProxy
 from cyxla.numpy.substitutes.ufuncs_of_lists import UfuncOfLists, as_array, is_traced_list
@@ -280,6 +281,8 @@ def _substitute_sequence_arguments(original: Callable[..., Any]) -> Callable[...
     """Substitute a function that NumPy dispatches on the arrays of a sequence, not on lists in it."""
 
     def substitute(*args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], StackedList) and (joined := joined_rows(original, *args, **kwargs)) is not None:
+            return joined
         if not (args and isinstance(args[0], (list, tuple)) and any(map(is_traced_list, args[0]))):
             return original(*args, **kwargs)
         return original(list(map(as_array, args[0])), *args[1:], **kwargs)

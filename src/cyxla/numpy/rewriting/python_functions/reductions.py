@@ -154,8 +154,10 @@ def _leave_if_large(integers: Any) -> None:
 
 def _sorted(values: Any, **kwargs: Any) -> Any:
     is_plain = set(kwargs) - {"reverse"} or is_traced(kwargs.get("reverse"))
-    is_array = isinstance(values, StackedList) and values.comes_as_array
-    numbers = values.as_numbers() if is_array and not is_plain else None
+    numbers = None
+    if isinstance(values, StackedList) and not is_plain:
+        numbers = values.as_numbers() if values.comes_as_array else None
+        numbers = values.stacks[0] if values.is_sized_vector() and values.stacks is not None else numbers
     if numbers is not None and numbers.dtype.kind in "biuf":
         return values.with_stacks([_in_order(_without_nan(numbers), bool(kwargs.get("reverse")))])
     found = list(values)

@@ -108,17 +108,25 @@ def appends_of(loop: ast.For | ast.While) -> dict[str, list[ast.stmt]]:
 
 
 def lengths_and_items(loop: ast.While) -> Counter[str]:
-    """Return how often a loop reads ``len(name)`` or ``name[index]``, by name."""
-    found: Counter[str] = Counter()
+    """Return how often a loop reads ``len(name)``, ``name[index]`` or the truth of ``name``, by name."""
+    parts: list[ast.AST] = []
     for node in walk(loop):
-        part: ast.AST | None = None
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len" and node.args:
-            part = node.args[0]
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len":
+            parts += node.args[:1]
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
-            part = None if isinstance(node.slice, ast.Slice) else node.value
-        if isinstance(part, ast.Name):
-            found[part.id] += 1
-    return found
+            parts += [] if isinstance(node.slice, ast.Slice) else [node.value]
+        elif isinstance(node, (ast.If, ast.While, ast.IfExp)):
+            parts += _operands_of_test(node.test)
+    return Counter(part.id for part in parts if isinstance(part, ast.Name))
+
+
+def _operands_of_test(test: ast.expr) -> list[ast.expr]:
+    """Return the expressions of which a condition reads the truth."""
+    if isinstance(test, ast.BoolOp):
+        return [operand for value in test.values for operand in _operands_of_test(value)]
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _operands_of_test(test.operand)
+    return [test]
 
 
 def written_elements(loop: ast.For | ast.While) -> set[str]:

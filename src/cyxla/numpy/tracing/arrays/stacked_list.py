@@ -428,7 +428,7 @@ class StackedList(StoredList):
     def __getitem__(self, key: Any) -> Any:
         if self.growing is not None:
             return self.growing.as_list()[key]
-        if isinstance(key, slice) and self.stacks is not None and (self._is_joinable() or self._is_sized_vector()):
+        if isinstance(key, slice) and self.stacks is not None and (self._is_joinable() or self.is_sized_vector()):
             made = self.with_stacks([s[key].copy() for s in self.stacks])
             return [] if made.elements.length == 0 else made
         if self.is_never_made and type(key) is int and not self.is_guarded:
@@ -476,14 +476,14 @@ class StackedList(StoredList):
             require_current().program.catches = True  # Python raises its error if there is no such element
         return self.copy_of(number)
 
-    def _is_sized_vector(self) -> bool:
+    def is_sized_vector(self) -> bool:
         """Return True for a list of numbers of run-time length, which are of one class."""
         return self.is_sized and not self.is_guarded and self._is_vector() and not any(self.doubts)
 
     def append(self, value: Any) -> None:
         """Append an element."""
         is_number = is_any_number(value) or isinstance(value, np.generic)
-        if self._is_sized_vector() and is_number and leaf_of(as_traced(value)) == self.elements.leaves[0]:
+        if self.is_sized_vector() and is_number and leaf_of(as_traced(value)) == self.elements.leaves[0]:
             assert self.stacks is not None
             self.become_sized([_np.append(self.stacks[0], value)], self.elements)
         else:

@@ -406,6 +406,17 @@ def test_a_view_of_another_shape_and_its_array_are_results(flat):
             check(got, wanted)
 
 
+def test_arguments_that_share_memory():
+    """Where the write is the last thing that a function does, a program runs on a copy."""
+    compiled = cyxla.jit(lambda x, y: np.add(x, 1, out=y))
+    for n in (4, 5, 6, 7, 9):
+        x = RNG.normal(size=(n, n))
+        y = x.copy()
+        np.add(y, 1, out=y.T)
+        compiled(x, x.T)
+        check(x, y)
+
+
 def assigned_flat(x):
     x.ravel("K")[1:-2] += 1
     return x.sum()

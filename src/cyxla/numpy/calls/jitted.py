@@ -282,7 +282,12 @@ class Jitted(Dispatcher, Generic[P, R]):
         return entry.finish_call(entry(inputs, out), args)
 
     def call_plainly(self, compiled: Compiled, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
-        """Call the function itself: always, or where a program must not run on the arrays that are passed."""
+        """Call the function itself: always, or where a program must not run on the arrays that are passed.
+
+        In the place of a program for any size, that for exactly these sizes is called.
+        """
+        if isinstance(compiled, AnySizeEntry):
+            return self.call_after_failure(SizesError(), args, kwnames)
         if isinstance(compiled, Entry) and compiled.dense:
             arrays = arrays_of([*args, *(compiled.guards.fetch(args) or ())])
             if not all(a.flags.c_contiguous or a.flags.f_contiguous for a in arrays):

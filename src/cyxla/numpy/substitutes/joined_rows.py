@@ -25,7 +25,7 @@ def joined_rows(function: Callable[..., Any], values: Any, *args: Any, **kwargs:
     values : object
         First argument.
     *args, **kwargs : object
-        Its other arguments; with others than an axis, there is no result.
+        Further arguments: there is no result unless they are the axis alone.
     """
     join = _JOINS.get(function.__name__)
     if join is None or not (isinstance(values, StackedList) and values.holds_sized and values.elements.tree == LEAF):

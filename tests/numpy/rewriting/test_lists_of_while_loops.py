@@ -10,7 +10,7 @@ from support.functions.sized import function_of
 
 import cyxla
 from cyxla.errors import FallbackWarning, TraceError, UnimplementedError
-from cyxla.numpy.rewriting.loops import stacks
+from cyxla.numpy.rewriting.loops import growing
 
 
 def collatz(N):
@@ -251,7 +251,7 @@ def many(N):
 
 
 def test_lists_with_more_elements_than_there_is_room_for():
-    most = stacks.LIMITED_BYTES // 8
+    most = growing.LIMITED_BYTES // 8
     compiled = cyxla.jit(many, fallback="error")
     assert compiled(np.array([most])) == many(np.array([most]))
     with pytest.raises(

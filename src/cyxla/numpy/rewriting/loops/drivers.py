@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cyxla.errors import TraceError
+from cyxla.numpy.rewriting.loops.appends import Appends, roots_of
 from cyxla.numpy.rewriting.loops.plans import Peel, Plan, Repeat, Unsuitable, Variables
-from cyxla.numpy.rewriting.loops.stacks import Appends, roots_of
 from cyxla.numpy.rewriting.loops.unrolling import ITERATIONS_OF_A_PASS, Unrolling, count_iterations
 from cyxla.numpy.rewriting.parts.python_state import PythonState
 from cyxla.numpy.tracing.arrays.known_array import KnownArray

@@ -225,6 +225,15 @@ def test_lists_that_grow_until_a_condition_holds(function):
     assert compiled.cache_info().misses == 1
 
 
+def test_many_arrays_before_the_loop():
+    arrays = ", ".join(f"X * {k}" for k in range(60))
+    body = f"found = [{arrays}]\nwhile found[-1][0] < N[0]: found.append(found[-1] + 100)\nreturn np.array(found)"
+    function = function_of(body, dict.fromkeys("NX"))
+    compiled = cyxla.jit(function, fallback="error")
+    for n in (500, 0, 50):
+        np.testing.assert_array_equal(compiled(np.array([n]), np.ones(2)), function(np.array([n]), np.ones(2)))
+
+
 def test_an_empty_list_has_no_dtype():
     """NumPy runs, whose result is an empty array of float64."""
 

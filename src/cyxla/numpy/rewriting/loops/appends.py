@@ -170,7 +170,7 @@ class Appends:
         others = roots_of([*self._named(stacks, before, after), *stacks.before])
         arrays = [s.padded if isinstance(s, SizedArray) else s for s in (*stacks.arrays, *(values.stacks or ()))]
         for root in {id(a.root): a.root for a in arrays}.values():
-            share(root, others, "an element of a list", "a loop that appends to it")
+            share(root, others, "an element of a list", "a loop that appends to it", most=None)
             if any(map(may_be_untraced, stacks.before)):
                 stand_for_untraced(root)
 

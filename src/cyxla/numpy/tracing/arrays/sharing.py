@@ -130,7 +130,9 @@ def possible_roots(array: TracedArray) -> list[TracedArray]:
     return [root, *root.sharing.may_be] if isinstance(root.sharing, Sharing) else [root]
 
 
-def share(array: TracedArray, others: Sequence[TracedArray], name: str, cause: str) -> None:
+def share(
+    array: TracedArray, others: Sequence[TracedArray], name: str, cause: str, most: int | None = MOST_ROOTS
+) -> None:
     """Note that a new array may be one of others, or a view of one.
 
     Parameters
@@ -143,16 +145,18 @@ def share(array: TracedArray, others: Sequence[TracedArray], name: str, cause: s
         Name of its variable.
     cause : str
         Branch or loop that decides which one it is, for messages.
+    most : int or None
+        Greatest number of them; None for any.
 
     Raises
     ------
     TraceError
-        There are more than `MOST_ROOTS` of them.
+        There are more.
     """
     roots = [r for r in _distinct([r for a in others for r in possible_roots(a)]) if r is not array]
-    if len(roots) > MOST_ROOTS:
+    if most is not None and len(roots) > most:
         raise TraceError(
-            f"{name} is one of more than {MOST_ROOTS} arrays, by {cause}", where=user_line(), hint=_hint(name),
+            f"{name} is one of more than {most} arrays, by {cause}", where=user_line(), hint=_hint(name),
         )  # fmt: skip
     if roots:
         sharing_of(array).add(array, roots, name, cause)

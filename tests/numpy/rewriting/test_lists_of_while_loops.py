@@ -1,12 +1,11 @@
 """Lists that a loop grows until a condition on values holds: their lengths are known at run time only."""
-# ruff: noqa: N803, N806 - programs as users write them
+# ruff: noqa: B007, N803, N806 - programs as users write them
 
 import re
 import warnings
 
 import numpy as np
 import pytest
-from support.functions.sized import function_of
 
 import cyxla
 from cyxla.errors import FallbackWarning, TraceError, UnimplementedError
@@ -226,12 +225,23 @@ def test_lists_that_grow_until_a_condition_holds(function):
 
 
 def test_many_arrays_before_the_loop():
-    arrays = ", ".join(f"X * {k}" for k in range(60))
-    body = f"found = [{arrays}]\nwhile found[-1][0] < N[0]: found.append(found[-1] + 100)\nreturn np.array(found)"
-    function = function_of(body, dict.fromkeys("NX"))
-    compiled = cyxla.jit(function, fallback="error")
+    def f(N, x):
+        found = []
+        for k in range(15):
+            found.append(x * k)
+        for k in range(15):
+            found.append(x + k)
+        for k in range(15):
+            found.append(x - k)
+        for k in range(15):
+            found.append(x * -k)
+        while found[-1][0] < N[0]:
+            found.append(found[-1] + 100)
+        return np.array(found)
+
+    compiled = cyxla.jit(f, fallback="error")
     for n in (500, 0, 50):
-        np.testing.assert_array_equal(compiled(np.array([n]), np.ones(2)), function(np.array([n]), np.ones(2)))
+        np.testing.assert_array_equal(compiled(np.array([n]), np.ones(2)), f(np.array([n]), np.ones(2)))
 
 
 def test_an_empty_list_has_no_dtype():
@@ -390,37 +400,155 @@ def test_joins_of_numbers():
             np.testing.assert_array_equal(got, wanted)
 
 
-#: Bodies of functions of N and X that write to an array with a name of its own besides that in the list.
-GROW = "x = X * 0\nwhile n > 0: x = x + n; out.append(x); n -= 1\n"
-NEXT = "while n > 0: out.append(out[-1] + n); n -= 1\n"
-NAMED = {
-    "a variable is written after the loop": GROW + "x += 100\nreturn out",
-    "an element is written": GROW + "out[-1][0] = 9\nreturn x, len(out)",
-    "after a `for`": "x = X * 0\nfor i in range(5): x = x + n; out.append(x)\nx[0] = 9\nreturn np.array(out), x",
-    "an argument in the list": "out = [X]\n" + NEXT + "out[0][0] = 44\nreturn len(out)",
-    "an argument is written": "out = [X]\n" + NEXT + "X[0] = 44\nreturn out",
-    "an element before the loop": "z = X * 0; out = [z]\n" + NEXT + "out[0][0] = 5\nreturn z",
-    "the best of them": (
-        "best = X * 0; v = X\nwhile n > 0:\n    v = v * 1.5; out.append(v); n -= 1\n    if v.sum() > 3: best = v\n"
-        "best /= 2\nreturn out"
-    ),
-    "the one before the last": (
-        "a, b = X * 1, X * 2\nwhile n > 0: a, b = b, a + b; out.append(b); n -= 1\na[0] = 77\nreturn np.array(out)"
-    ),
-    "in tuples": "x = X * 1\nwhile n > 0: x = x + n; out.append((n, x)); n -= 1\nx *= 2\nreturn out",
-    "the first one has two names": "v = w = X * 0\nwhile n > 0: out.append(v); v = v + 1; n -= 1\nw[:] = 7\nreturn out",
-    "views": "x = X * 1\nwhile n > 0: x = x + n; out.append(x[:1]); n -= 1\nx[0] = 9\nreturn out",
-    "a loop inside": (
-        "x = X * 1\nfor e in range(3):\n    for i in range(20): x = x * 0.5 + n; out.append(x)\n    x[0] = e\n"
-        "return np.array(out), x"
-    ),
-}  # fmt: skip
+def variable_is_written(N, X):
+    n = N[0]
+    x = np.zeros(2)
+    out = []
+    while n > 0:
+        x = x + n
+        out.append(x)
+        n -= 1
+    x += 100
+    return out
 
 
-@pytest.mark.parametrize("name", NAMED)
-def test_arrays_in_lists_with_other_names(name):
+def element_is_written(N, X):
+    n = N[0]
+    x = np.zeros(2)
+    out = []
+    while n > 0:
+        x = x + n
+        out.append(x)
+        n -= 1
+    out[-1][0] = 9
+    return x
+
+
+def written_after_a_for(N, X):
+    n = N[0]
+    x = np.zeros(2)
+    out = []
+    for i in range(5):
+        x = x + n
+        out.append(x)
+    x[0] = 9
+    return np.array(out), x
+
+
+def argument_in_the_list(N, X):
+    n = N[0]
+    out = [X]
+    while n > 0:
+        out.append(out[-1] + 1)
+        n -= 1
+    out[0][0] = 44
+    return len(out)
+
+
+def argument_is_written(N, X):
+    n = N[0]
+    out = [X]
+    while n > 0:
+        out.append(out[-1] + 1)
+        n -= 1
+    X[0] = 44
+    return out
+
+
+def best_of_them(N, X):
+    n = N[0]
+    out = []
+    best = X * 0
+    v = X
+    while n > 0:
+        v = v * 1.5
+        out.append(v)
+        if v.sum() > 3:
+            best = v
+        n -= 1
+    best /= 2
+    return out
+
+
+def one_before_the_last(N, X):
+    n = N[0]
+    out = []
+    prev, cur = X * 1, X * 2
+    while n > 0:
+        prev, cur = cur, prev + cur
+        out.append(cur)
+        n -= 1
+    prev[0] = 77
+    return np.array(out)
+
+
+def in_tuples(N, X):
+    n = N[0]
+    out = []
+    x = X * 1
+    while n > 0:
+        x = x + n
+        out.append((n, x))
+        n -= 1
+    x *= 2
+    return [o[1] for o in out]
+
+
+def element_before_the_loop(N, X):
+    n = N[0]
+    out = [np.zeros(2)]
+    z = out[0]
+    while n > 0:
+        out.append(out[-1] + n)
+        n -= 1
+    out[0][0] = 5
+    return z
+
+
+def loop_inside(N, X):
+    x = X * 1
+    out = []
+    for e in range(3):
+        for i in range(20):
+            x = x * 0.5 + N[0]
+            out.append(x)
+        x[0] = e
+    return np.array(out), x
+
+
+def first_one_has_two_names(N, X):
+    v = w = np.zeros(2)
+    out = []
+    n = N[0]
+    while n > 0:
+        out.append(v)
+        v = v + 1
+        n -= 1
+    w[:] = 7
+    return out
+
+
+def views(N, X):
+    n = N[0]
+    x = X * 1
+    out = []
+    while n > 0:
+        x = x + n
+        out.append(x[0:1])
+        n -= 1
+    x[0] = 9
+    return out
+
+
+NAMED = [
+    variable_is_written, element_is_written, written_after_a_for, argument_in_the_list, argument_is_written,
+    best_of_them, one_before_the_last, in_tuples, element_before_the_loop, loop_inside, first_one_has_two_names, views,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", NAMED)
+def test_arrays_in_lists_with_other_names(function):
     """A write is seen under all names: if need be, NumPy runs."""
-    function = function_of("n = N[0]; out = []\n" + NAMED[name], dict.fromkeys("NX"))
     compiled = cyxla.jit(function, fallback="numpy")
     for n in (3, 4, 2):
         x, y = np.array([[1.0, 2], [1, 2]])

@@ -80,6 +80,8 @@ def _results(node: Node | Plan, where: str, branch: int) -> tuple[Plan | None, S
 
 
 def _part(plan: Plan, values: Sequence[Value], number: int, locations: Mapping[Value, Location]) -> LivePart | None:
+    if not plan.live:
+        return None
     shape = plan.computation.root.shape.leaves()[number]  # that of the value may be another one, of as many elements
     if shape.nbytes < MIN_PART_BYTES or shape.is_dynamic:
         return None

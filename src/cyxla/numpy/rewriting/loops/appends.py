@@ -123,6 +123,8 @@ class Appends:
         before, after : sequence of object
             Values of the state when the iteration began, and when it ends.
         """
+        if not (self or self._of_outer):
+            return
         entry = [{id(root) for root in roots_of([value])} for value in before]
         ends = [{id(r) for root in roots_of([value]) for r in possible_roots(root)} for value in after]
         own = [stacks for _, stacks in (*self._stacks.values(), *self._growing.values())]
@@ -157,7 +159,6 @@ class Appends:
         for values, growing in self._growing.values():
             values.become_sized(*growing.sized(), growing.doubts())
             self._share(values, growing, before, after)
-
         for growing in self._of_outer.values():
             growing.stored_before += [(r, r.root_op) for r in roots_of(self._named(growing, before, after))]
 

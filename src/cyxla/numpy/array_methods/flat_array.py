@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced
+from cyxla.numpy.tracing.user_program.classes import class_of
 from cyxla.xla.hlo.builder import functions as xla
 
 
@@ -26,7 +27,8 @@ class FlatArray(TracedArray):
     def __setitem__(self, key: Any, value: Any) -> None:
         from cyxla.numpy.indexing.access import convert_for_assignment
 
-        source: Any = TracedArray(convert_for_assignment(value, self))
+        is_item = class_of(key) is int or issubclass(class_of(key), np.integer)
+        source: Any = TracedArray(convert_for_assignment(value, self, is_item=is_item))
         if source.ndim == 0:
             super().__setitem__(key, source)
             return

@@ -12,6 +12,7 @@ from cyxla.errors import TraceError
 from cyxla.numpy.functions.movement import moveaxis, reshape_row_major
 from cyxla.numpy.indexing.access import broadcast_value
 from cyxla.numpy.indexing.bounds import fail_where
+from cyxla.numpy.indexing.stored_numbers import require_storable
 from cyxla.numpy.tracing.arrays.deferred_array import DeferredArray, has_element_type
 from cyxla.numpy.tracing.arrays.known_array import KnownArray
 from cyxla.numpy.tracing.arrays.layout_reads import note_sharing
@@ -141,7 +142,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     source = as_traced(src)
     require_castable(source, dst.dtype, casting)
     require_in_range(src, dst.dtype)
-    value = broadcast_value(source, dst, dst.shape)
+    value = broadcast_value(as_strong(source), dst, dst.shape)
     if where is not True:
         mask = broadcast_to(value_of(as_traced(where, bool)), dst.shape)
         value = xla.select(mask, value, value_of(dst))
@@ -234,7 +235,7 @@ def _check_nonzero(end: Array) -> None:
 
 def _as_array(a: Any, dtype: Any) -> Array:
     if dtype is not None:
-        require_in_range(a, np.dtype(dtype))
+        require_storable(a, np.dtype(dtype))
     array = as_strong(a)
     result: Array = array if dtype is None else array.astype(dtype, copy=False)
     return result

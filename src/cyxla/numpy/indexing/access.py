@@ -12,11 +12,13 @@ from cyxla.numpy.indexing.advanced import GatherPlan
 from cyxla.numpy.indexing.basic import SlicePlan, numpy_key
 from cyxla.numpy.indexing.masks import MaskedElements, MaskPlan
 from cyxla.numpy.indexing.parse import IntegerEntry, MaskEntry, Selection, parse
+from cyxla.numpy.indexing.stored_numbers import require_storable
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
+from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.user_program.classes import class_of, is_number
-from cyxla.numpy.ufuncs.apply import broadcast_to, convert_checked, require_in_range
+from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.records import dataclass
 from cyxla.xla.hlo.builder import XlaComputation, XlaOp, scalar_computation
 from cyxla.xla.hlo.builder import functions as xla
@@ -75,17 +77,17 @@ def assign(array: TracedArray, key: Any, value: Any) -> None:
         kind = class_of(array)
         name = f"numpy.{kind.__name__}" if issubclass(kind, np.generic) else kind.__name__
         raise TypeError(f"'{name}' object does not support item assignment")
-    array.overwrite(_emit_assign(array, key, value))
+    array.overwrite(_emit_assign(array, key, value, is_item=True))
 
 
-def _emit_assign(array: TracedArray, key: Any, value: Any, mode: str | None = None) -> XlaOp:
+def _emit_assign(array: TracedArray, key: Any, value: Any, mode: str | None = None, *, is_item: bool = False) -> XlaOp:
     selection = parse(key, array.shape, mode)
     plan = make_plan(selection, array)
     op = value_of(array)
     _check_value_rank(selection, value)
     if isinstance(plan, MaskPlan):
         return plan.write(op, _masked_values(value, plan, array))
-    result: XlaOp = plan.write(op, broadcast_value(value, array, plan.result))
+    result: XlaOp = plan.write(op, broadcast_value(value, array, plan.result, is_item=is_item and selection.basic))
     return result
 
 
@@ -111,15 +113,15 @@ def _masked_values(value: Any, plan: MaskPlan, array: TracedArray) -> XlaOp:
     return plan.broadcast_values(convert_for_assignment(value, array))
 
 
-def broadcast_value(value: Any, array: TracedArray, sizes: tuple[int, ...]) -> XlaOp:
-    """Convert and broadcast a value for assignment to a part of an array.
+def broadcast_value(value: Any, array: TracedArray, sizes: tuple[int, ...], *, is_item: bool = False) -> XlaOp:
+    """Convert and broadcast a value for assignment to a part of an array; `require_storable` takes `is_item`.
 
     Raises
     ------
     ShapeError
         The value cannot be broadcast to the part.
     """
-    op = convert_for_assignment(value, array)
+    op = convert_for_assignment(value, array, is_item=is_item)
     shape = op.shape.dims
     leading = max(len(shape) - len(sizes), 0)
     if all(n == 1 for n in shape[:leading]):
@@ -131,8 +133,8 @@ def broadcast_value(value: Any, array: TracedArray, sizes: tuple[int, ...]) -> X
     raise ShapeError(f"could not broadcast input array from shape {shape} into shape {sizes}", where=_trace.user_line())
 
 
-def convert_for_assignment(value: Any, array: TracedArray) -> XlaOp:
-    """Convert a value to the dtype of an array as NumPy does in assignments."""
+def convert_for_assignment(value: Any, array: TracedArray, *, is_item: bool = False) -> XlaOp:
+    """Convert a value to the dtype of an array as NumPy does in assignments; `require_storable` takes `is_item`."""
     if isinstance(value, SizedArray):
         value.__array__()
     if type(value) in (int, float, complex) and array.dtype.kind != "V":
@@ -141,8 +143,8 @@ def convert_for_assignment(value: Any, array: TracedArray) -> XlaOp:
         value = scalar[()]
     elif isinstance(value, (list, tuple)) and not is_traced(value):
         value = np.array(value, array.dtype)  # raises NumPy's errors
-    require_in_range(value, array.dtype)
-    return convert_checked(as_traced(value), array.dtype)
+    require_storable(value, array.dtype, is_item=is_item)
+    return convert(value_of(as_traced(value)), array.dtype)
 
 
 def scatter_at(array: TracedArray, key: Any, value: Any, opcode: str | XlaComputation) -> None:

@@ -102,6 +102,8 @@ class Selection:
         Whether integers alone select one element.
     masked : bool
         Whether the expression is a mask over all axes.
+    basic : bool
+        Whether neither arrays nor masks take part.
     """
 
     entries: list[Entry]
@@ -109,6 +111,7 @@ class Selection:
     copies: bool = False
     scalar: bool = False
     masked: bool = False
+    basic: bool = True
 
     @property
     def advanced(self) -> bool:
@@ -157,7 +160,8 @@ def parse(key: Any, sizes: Sequence[int], mode: str | None = None) -> Selection:
     scalar = not ellipses and all(isinstance(e, IntegerEntry) for e in entries)
     copies = scalar or any(isinstance(i, np.ndarray) and i.ndim == 0 for i in items)
     masked = len(items) == 2 and not ellipses and is_mask(items[0]) and used == len(sizes)
-    return _simplify(Selection(entries, _is_separated(is_array_item), copies, scalar, masked))
+    basic = not any(isinstance(e, (ArrayEntry, MaskEntry)) for e in entries)
+    return _simplify(Selection(entries, _is_separated(is_array_item), copies, scalar, masked, basic))
 
 
 def _error(message: str) -> OutOfRangeError:

@@ -16,13 +16,15 @@ from cyxla.numpy.indexing.equal_values import same_size
 from cyxla.numpy.indexing.packing import nonzero_indices
 from cyxla.numpy.indexing.parse import convert_item, has_run_time_size, is_mask
 from cyxla.numpy.indexing.ranges import difference
+from cyxla.numpy.indexing.stored_numbers import require_storable
 from cyxla.numpy.sized.frames import Frame, Mismatch, align, fail_unless, fit, resized, wrapped
 from cyxla.numpy.sized.slices import slice_along
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, is_within, valid
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.trace import require_current, user_line
-from cyxla.numpy.ufuncs.apply import broadcast_to, require_in_range
+from cyxla.numpy.tracing.user_program.classes import is_number
+from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.records import dataclass
 from cyxla.xla.hlo.builder import functions as xla
 
@@ -334,7 +336,8 @@ def assign(array: Any, key: Any, value: Any) -> None:
     """Assign ``array[key] = value``."""
     if _is_part(array, key, value):
         return
-    require_in_range(value, array.dtype)
+    require_storable(value, array.dtype, is_item=not any(map(_is_advanced, key if isinstance(key, tuple) else (key,))))
+    value = TracedArray(value_of(value)) if is_number(value) else value  # is checked once
     at = resolve(array, key)
     counts = at.counts()
     if at.frame.counts and at.sizes:
@@ -345,6 +348,10 @@ def assign(array: Any, key: Any, value: Any) -> None:
         _assign_within(at.target, at.key, counts, value)
     else:
         assign_static(at.target, at.key, value if not isinstance(value, SizedArray) else _static_value(at, value))
+
+
+def _is_advanced(item: Any) -> bool:
+    return isinstance(item, (list, SizedArray, bool, np.bool_)) or is_mask(item) or np.ndim(item) > 0
 
 
 def _is_part(array: Any, key: Any, value: Any) -> bool:

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import OutOfRangeError, ShapeError
+from cyxla.numpy.indexing.stored_numbers import require_storable
 from cyxla.numpy.sized.frames import fail_unless, fit, rank_of, require_equal, resized, wrapped
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, is_sized, raise_unsupported
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.results.promotion import result_type
 from cyxla.numpy.tracing.trace import user_line
-from cyxla.numpy.ufuncs.apply import require_in_range
 from cyxla.xla.hlo.builder import functions as xla
 
 _np: Any = np  # its functions dispatch to this package
@@ -137,7 +137,7 @@ def insert(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     array = array if isinstance(array, SizedArray) else _np.asarray(array)
     axis = int(np.lib.array_utils.normalize_axis_index(axis, array.ndim))
     start = _first_index(arguments["obj"], array.shape[axis], axis)
-    require_in_range(values, array.dtype)
+    require_storable(values, array.dtype)
     values = _values_to_insert(values, array, axis)
     leading = [slice(None)] * axis
     parts = [array[(*leading, slice(None, start))], values, array[(*leading, slice(start, None))]]

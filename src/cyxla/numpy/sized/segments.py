@@ -11,6 +11,7 @@ import numpy as np
 from cyxla.errors import OutOfRangeError, ShapeError, TraceError
 from cyxla.numpy.functions.creation import require_castable
 from cyxla.numpy.indexing.equal_values import same_size
+from cyxla.numpy.indexing.stored_numbers import require_storable
 from cyxla.numpy.sized.access import normalised
 from cyxla.numpy.sized.creation import arange
 from cyxla.numpy.sized.frames import array_of, fail_unless, padded_of, rank_of, require_equal, shape_of
@@ -66,7 +67,7 @@ def _flat(value: Any) -> Any:
 
 def _castable(values: Any, dtype: Any) -> Any:
     """Return values as a vector of a dtype; an array must have a dtype that is safe to convert to it."""
-    require_in_range(values, dtype)
+    require_storable(values, dtype)
     is_array = isinstance(values, (SizedArray, TracedArray, np.ndarray)) and rank_of(values)
     if is_array and not np.can_cast(values.dtype, dtype, "safe"):
         raise TypeError(f"Cannot cast array data from {values.dtype!r} to {dtype!r} according to the rule 'safe'")
@@ -169,7 +170,7 @@ def put(func: Callable[..., Any], arguments: dict[str, Any]) -> None:
     array, mode = _target(arguments["a"], "put"), arguments.get("mode", "raise")
     if mode not in _MODES:
         raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
-    require_in_range(arguments["v"], array.dtype)
+    require_storable(arguments["v"], array.dtype)
     indices, values = _indices(arguments["ind"]), _flat(arguments["v"]).astype(array.dtype)
     size = array.size
     _fail_if_nowhere(indices, size)

@@ -80,16 +80,19 @@ def _isscalar(value: Any) -> bool:
 
 
 def leave_unless_finite(value: TracedArray) -> None:
-    """Leave runs to NumPy in which a float is no integer of 64 bits."""
-    if value.dtype.kind != "f":
+    """Leave runs to NumPy in which a float, or an unsigned integer, is no signed integer of 64 bits."""
+    if value.dtype.kind != "f" and value.dtype != np.uint64:
         return
     op = xla.reshape(value_of(value), ())
-    wide = convert(op, np.dtype(np.float64))
-    limit = require_current().constant(2.0**63)
-    fits = xla.lt(xla.abs_(wide), limit)
+    if value.dtype.kind == "f":
+        wide, kind = convert(op, np.dtype(np.float64)), "float"
+        fits = xla.lt(xla.abs_(wide), require_current().constant(2.0**63))
+    else:
+        kind = "number"
+        fits = xla.ge(convert(op, np.dtype(np.int64)), require_current().constant(0, np.dtype(np.int64)))
     where = user_line()
 
-    text = f"a float beyond 64 bits, or NaN, is converted to an int\n  at:   {where}"
+    text = f"a {kind} beyond 64 bits, or NaN, is converted to an int\n  at:   {where}"
     require_current().leave_if(xla.not_(fits), lambda _: OverflowError(text), warns=True)
 
 

@@ -336,7 +336,8 @@ def assign(array: Any, key: Any, value: Any) -> None:
     """Assign ``array[key] = value``."""
     if _is_part(array, key, value):
         return
-    require_storable(value, array.dtype, is_item=not any(map(_is_advanced, key if isinstance(key, tuple) else (key,))))
+    is_item = not any(map(_is_advanced, key if isinstance(key, tuple) else (key,)))
+    require_storable(value, array.dtype, is_item=is_item)
     value = TracedArray(value_of(value)) if is_number(value) else value  # is checked once
     at = resolve(array, key)
     counts = at.counts()
@@ -351,7 +352,10 @@ def assign(array: Any, key: Any, value: Any) -> None:
 
 
 def _is_advanced(item: Any) -> bool:
-    return isinstance(item, (list, SizedArray, bool, np.bool_)) or is_mask(item) or np.ndim(item) > 0
+    if item is None or item is Ellipsis or isinstance(item, slice):
+        return False
+    is_array = isinstance(item, (list, SizedArray, bool, np.bool_)) or is_mask(item) or has_run_time_size(item)
+    return is_array or _np.ndim(item) > 0
 
 
 def _is_part(array: Any, key: Any, value: Any) -> bool:

@@ -364,7 +364,7 @@ JOINS = {
     "stack, last axis": lambda a: np.stack(a, axis=-1), "concatenate": lambda a: np.concatenate(a),
     "concatenate, flat": lambda a: np.concatenate(a, axis=None), "vstack": lambda a: np.vstack(a),
     "concatenate, last axis": lambda a: np.concatenate(a, -1), "hstack": lambda a: np.hstack(a),
-    "column_stack": lambda a: np.column_stack(a),
+    "column_stack": lambda a: np.column_stack(a), "dstack": lambda a: np.dstack(a),
 }  # fmt: skip
 
 
@@ -392,7 +392,7 @@ def test_joins_of_numbers():
         while n > 0:
             found.append(n * 2.5)
             n -= 1
-        return np.stack(found), np.hstack(found), np.vstack(found), np.column_stack(found)
+        return np.stack(found), np.hstack(found), np.vstack(found), np.column_stack(found), np.dstack(found)
 
     compiled = cyxla.jit(f, fallback="error")
     for n in (3, 5, 1):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -173,9 +173,20 @@ def _implement(name: str, parameters: str) -> None:
         if arguments.get("out") is not None:
             raise_unsupported("be computed with out=", "use the result")
         if name == "choose":
-            arguments["a"] = _with_zeros(arguments["a"])
+            arguments = {**arguments, "a": _with_zeros(arguments["a"])}
+        arguments = {n: _rows(v) if n in _SEQUENCES else v for n, v in arguments.items()}
         aligned, frame = align_arguments(arguments, parameters.split())
         return frame.wrap(call(func, aligned))
+
+
+_SEQUENCES: Final = {"choices", "condlist", "choicelist"}
+
+
+def _rows(arrays: Any) -> list[Any]:
+    """Return the arrays of a sequence, or the parts of an array along its first dimension."""
+    if isinstance(arrays, SizedArray) and 0 in arrays.counts:
+        raise_unsupported("be a sequence of arrays to choose from", "use np.take_along_axis")
+    return list(arrays)
 
 
 for _name, _parameters in _FUNCTIONS.items():
@@ -243,6 +254,8 @@ def array_equal(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 def search(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Compute a function of each element of one array, and of all elements of others."""
     name, handler = SEARCHES[func.__name__]
+    if _np.ndim(arguments.get("assume_unique", False)):
+        raise_unsupported("tell whether elements are unique", "pass a bool")
     queries = arguments[name]
     if is_sized([v for n, v in arguments.items() if n != name]):
         return handler(func, arguments)

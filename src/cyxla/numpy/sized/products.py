@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.control import cond, fori_loop
+from cyxla.numpy.functions.products.einsum import split_operands
 from cyxla.numpy.indexing.equal_values import same_size
 from cyxla.numpy.sized.frames import array_of, leave_if, rank_of, require_equal, resized, wrapped
 from cyxla.numpy.sized.reductions import fail_if_empty
@@ -163,11 +164,9 @@ def tensordot(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 def einsum(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Sum products over labels."""
     _without_out(arguments)
-    subscripts, *operands = arguments["operands"]
-    if not isinstance(subscripts, str):
-        raise_unsupported("be passed to np.einsum with lists of labels", "give the labels as a string")
-    operands = [array_of(x) for x in operands]
-    inputs, arrow, output = subscripts.replace(" ", "").partition("->")
+    subscripts, values = split_operands(arguments["operands"])
+    operands = [array_of(x) for x in values]
+    inputs, arrow, output = subscripts.partition("->")
     labels = [_expanded(part, rank_of(x)) for part, x in zip(inputs.split(","), operands, strict=True)]
     batch = max((part for part in ([n for n in ls if isinstance(n, int)] for ls in labels)), key=len)
     every = [n for ls in labels for n in ls if isinstance(n, str)]

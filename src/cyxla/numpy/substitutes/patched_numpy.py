@@ -281,7 +281,8 @@ def _substitute_sequence_arguments(original: Callable[..., Any]) -> Callable[...
     """Substitute a function that NumPy dispatches on the arrays of a sequence, not on lists in it."""
 
     def substitute(*args: Any, **kwargs: Any) -> Any:
-        if args and isinstance(args[0], StackedList) and (joined := joined_rows(original, *args, **kwargs)) is not None:
+        is_counted = args and isinstance(args[0], (StackedList, SizedArray))
+        if is_counted and (joined := joined_rows(original, *args, **kwargs)) is not None:
             return joined
         if not (args and isinstance(args[0], (list, tuple)) and any(map(is_traced_list, args[0]))):
             return original(*args, **kwargs)

@@ -45,7 +45,7 @@ def einsum(
     *operands: Any, out: Any = None, optimize: Any = False, dtype: Any = None, casting: Any = "safe", order: Any = "K"
 ) -> Any:
     """Sum products over the labels that are not in the result."""
-    subscripts, values = _split_operands(operands)
+    subscripts, values = split_operands(operands)
     arrays = [as_traced(v) for v in values]
     if not optimize:
         _check_call(subscripts, arrays, out, casting, order)
@@ -122,7 +122,7 @@ def _compute_dtype(arrays: Sequence[TracedArray], out: Any, dtype: Any, casting:
     return compute_dtype
 
 
-def _split_operands(operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+def split_operands(operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
     """Return subscripts as text, and arrays; lists of numbers after each array are subscripts, too."""
     if not operands:
         raise ValueError(

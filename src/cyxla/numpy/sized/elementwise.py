@@ -154,6 +154,8 @@ def _write(frame: Frame, result: TracedArray, out: Any, casting: Any, name: str)
 
 # -- functions
 
+#: Parameters that are sequences of arrays, also as the parts of one along its first dimension.
+_SEQUENCES: Final = {"choices", "condlist", "choicelist"}
 #: Parameters that are arrays which broadcast, by function.
 _FUNCTIONS: dict[str, str] = {
     **dict.fromkeys(("round", "around"), "a"), "clip": "a a_min a_max min max", "select": "condlist choicelist default",
@@ -174,19 +176,9 @@ def _implement(name: str, parameters: str) -> None:
             raise_unsupported("be computed with out=", "use the result")
         if name == "choose":
             arguments = {**arguments, "a": _with_zeros(arguments["a"])}
-        arguments = {n: _rows(v) if n in _SEQUENCES else v for n, v in arguments.items()}
+        arguments = {n: list(v) if n in _SEQUENCES else v for n, v in arguments.items()}
         aligned, frame = align_arguments(arguments, parameters.split())
         return frame.wrap(call(func, aligned))
-
-
-_SEQUENCES: Final = {"choices", "condlist", "choicelist"}
-
-
-def _rows(arrays: Any) -> list[Any]:
-    """Return the arrays of a sequence, or the parts of an array along its first dimension."""
-    if isinstance(arrays, SizedArray) and 0 in arrays.counts:
-        raise_unsupported("be a sequence of arrays to choose from", "use np.take_along_axis")
-    return list(arrays)
 
 
 for _name, _parameters in _FUNCTIONS.items():

@@ -150,6 +150,7 @@ np.tensordot(A[m], A[0], 1) | np.einsum("ij,ij->", A[m], A[m]) | f[m] @ f[m]
 A[m] / np.linalg.norm(A[m], axis=1, keepdims=True) | np.vecdot(A[m], A[m]) | np.dot(A[m], A[0])
 """
 INDEXING = """
+x[m].view(np.int64) | A[m].view(np.uint64)[:, 0] | (x[m] > 0).view(np.int8) | x[m].view() | x[m][::2].view(np.int64)
 x[m][0] | x[m][-1] | x[m][1] | x[m][k] | x[m][i] | x[m][[0, -1]] | x[m][1:] | x[m][:-1] | x[m][::-1] | x[m][::2]
 x[m][1::2] | x[m][-3:] | x[m][:-3] | x[m][-3:-1] | x[m][::-2] | x[m][4:1:-1]
 x[m][-2:4] | x[m][i[2] : i[1]] | x[m][1 : i[1]] | x[m][-i[1] :] | x[m][: i[0] : -1] | x[m][x[m] > 0] | x[m][m[m]]

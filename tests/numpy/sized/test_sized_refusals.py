@@ -20,6 +20,7 @@ REFUSED = {
     "output": (lambda x: np.concatenate([x[x > 0], x], out=np.zeros(5)), "be concatenated with out="),
     "array as a flag": (lambda x: np.isin(x[x > 0], x, x > 0), "tell whether elements are unique"),
     "arrays to choose from": (lambda x: np.choose([0, 1], x[x > 0]), "be iterated over"),
+    "larger view": (lambda x: x[x > 0].view(np.complex128), "be viewed as elements of another size"),
     "attribute": (lambda x: x[x > 0].strides, "have .strides"),
     "function": (lambda x: np.roots(x[x > 0]), "be passed to np.roots"),
 }

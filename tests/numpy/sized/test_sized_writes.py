@@ -15,6 +15,7 @@ BODIES = {
     "through a view": "y = x[m]\nz = y[1:]\nz[:] = 4\nz *= 2\nreturn y, z",
     "through a reversed view": "y = x[m]\nz = y[::-1]\nz[:2] = k\nreturn y, z",
     "through a strided view": "y = x[m]\ny[::2] = 1\ny[1::2] += 3\nreturn y",
+    "through a view of the bits": "y = x[m]\nz = y.view(np.int64)\nz += 1\nz[: k] |= 1\nreturn y, z",
     "a view sees writes": "y = x[m]\nz = y[1:]\ny[...] = 3\nreturn z",
     "an element as an array": "y = x[k:]\nz = y[..., 0]\nz[()] += 5\nA[:k][..., 0, 1] *= 2\nreturn x, y, z, A",
     "rows": "y = A[m]\ny[:, 1] = 0\ny[..., 0] = x[m]\nreturn y",

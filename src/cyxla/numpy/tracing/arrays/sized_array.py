@@ -315,9 +315,16 @@ def _conjugate(array: Any, out: Any = None) -> Any:
     return array if array.dtype.kind != "c" and out is None else _np.conjugate(array, out=out)
 
 
+def _view(array: Any, dtype: Any = None, type: Any = None) -> SizedArray:
+    """Return a view of the same bits as another dtype."""
+    if not (dtype is None or dtype is np.ndarray) and np.dtype(dtype).itemsize != array.itemsize:
+        raise_unsupported("be viewed as elements of another size", "view the array that it is computed from")
+    return array.like(array.padded.view(dtype, type))  # type: ignore[no-any-return]
+
+
 _METHODS: dict[str, Callable[..., Any]] = {
     **{name: _original(name) for name in _METHOD_NAMES.split()}, "conj": _conjugate, "conjugate": _conjugate,
-    "compress": _compress, "clip": _clip,
+    "compress": _compress, "clip": _clip, "view": _view,
 }  # fmt: skip
 
 

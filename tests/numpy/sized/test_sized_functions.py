@@ -126,6 +126,7 @@ np.insert(A[m], 1, A[m][:, :1].T, axis=1) | np.insert(A[m], 1, [[1.0, 2.0, 3.0, 
 np.tile(x, x[m].size) | np.tile(x[m], (x[m].size, 1)) | np.tile(A, (k, x[m].size)) | np.tile(2.5, x[m].size)
 np.tile(x[m], (2, 2)) | np.tile(A[m], (1, 2)) | np.roll(x[m], 1) | np.roll(x[m], -2)
 np.roll(A[m], 1, axis=0) | np.roll(A[m], 1, axis=1) | np.roll(A[m], 1) | np.flip(x[m]) | np.flip(A[m])
+A[m].mT | np.delete(x[m], []) | np.delete(A[m], [], 0)
 np.fliplr(A[m]) | np.flipud(A[m]) | np.transpose(A[m]) | A[m].T | np.moveaxis(A[m], 0, 1)
 np.expand_dims(x[m], 0) | np.atleast_2d(x[m]) | np.atleast_3d(A[m]) | np.squeeze(A[m][:, :1], axis=1)
 A[m].reshape(-1) | A[m].ravel() | A[m].flatten() | A[m].T.ravel() | A[m].reshape(-1, 2)

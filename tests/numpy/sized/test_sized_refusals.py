@@ -35,6 +35,16 @@ def test_refusals(function, use):
     assert caught.value.hint
 
 
+def test_squeeze_of_a_size_of_one_is_left_to_numpy():
+    def squeezed(x):
+        return np.squeeze(x[x > 0])
+
+    compiled = cyxla.jit(squeezed, fallback="warn")
+    for x in (np.array([3.0, -1, 2]), np.array([-3.0, 1, -2]), -X * 0):
+        np.testing.assert_array_equal(compiled(x), squeezed(x), strict=True)
+    assert compiled.cache_info().misses == 1
+
+
 @pytest.mark.parametrize("name", ["data", "strides", "ctypes", "base"])
 def test_attributes_of_memory_are_refused(name):
     with pytest.raises(TraceError, match=rf"cannot have \.{name}"):

@@ -277,7 +277,7 @@ class MaskedElements(SizedArray):
 
     def astype(self, dtype: Any, **options: Any) -> SizedArray:
         """Convert to another dtype."""
-        if self.plan is None:
+        if self.plan is None or not options.get("copy", True):
             return super().astype(dtype, **options)
         return MaskedElements(self.plan, self.basic_part.astype(dtype, **options))
 

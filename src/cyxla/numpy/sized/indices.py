@@ -225,6 +225,8 @@ def delete(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     if axis is None:
         array, axis = _np.ravel(array), 0
     axis = int(np.lib.array_utils.normalize_axis_index(axis, array.ndim))
+    if isinstance(arguments["obj"], (list, tuple)) and not arguments["obj"]:
+        arguments = {**arguments, "obj": np.zeros(0, np.int64)}
     if is_sized(arguments["obj"]) and not isinstance(array, SizedArray):
         kept = kept_mask(array.shape[axis], arguments["obj"], axis)
     elif isinstance(array, SizedArray) and axis in array.counts:

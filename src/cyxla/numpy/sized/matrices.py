@@ -17,6 +17,7 @@ from cyxla.numpy.sized.reductions import fail_if_empty
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, product, raise_unsupported
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
+from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.lib import values
 
 _np: Any = np  # its functions dispatch to this package
@@ -33,8 +34,12 @@ def _diagonal(array: SizedArray, offset: Any, axis1: int, axis2: int) -> Any:
     if first == second:
         raise ValueError("axis1 and axis2 cannot be the same")
     offset = index(offset)
-    # A zero beyond the sizes says that a product need not be computed there; diagonals are read out of order.
-    data = _np.diagonal(filled(array, 0), offset, first, second)
+
+    def read(op: XlaOp) -> XlaOp:
+        # A zero beyond the sizes says that a product need not be computed there; diagonals are read out of order.
+        return value_of(_np.diagonal(filled(array.like(TracedArray(op)), 0), offset, first, second))
+
+    data = array.padded.make_view(read, None, np.diagonal(array.padded.memory, offset, first, second))
     counts = {d - sum(a < d for a in (first, second)): n for d, n in array.counts.items() if d not in (first, second)}
     if first in array.counts or second in array.counts:
         rows, columns = array.shape[first], array.shape[second]
@@ -129,14 +134,12 @@ def meshgrid(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
     rank = len(vectors)
     order = [1, 0, *range(2, rank)] if indexing == "xy" and rank > 1 else list(range(rank))
-    lines = [
-        _np.ravel(v if isinstance(v, SizedArray) else as_traced(v))[_along(order[k], rank)]
-        for k, v in enumerate(vectors)
-    ]
-    if arguments.get("sparse"):
-        return tuple([x.copy() for x in lines])
-    sizes = [shape_of(lines[order.index(d)])[d] for d in range(rank)]
-    return tuple([broadcast_to_sizes(x, sizes).copy() for x in lines])
+    vectors = [v if isinstance(v, SizedArray) else as_traced(v) for v in vectors]
+    lines = [(v if v.ndim == 1 else _np.ravel(v))[_along(order[k], rank)] for k, v in enumerate(vectors)]
+    if not arguments.get("sparse"):
+        sizes = [shape_of(lines[order.index(d)])[d] for d in range(rank)]
+        lines = [broadcast_to_sizes(x, sizes) for x in lines]
+    return tuple([x.copy() for x in lines] if arguments.get("copy", True) else lines)
 
 
 def _along(axis: int, rank: int) -> tuple[Any, ...]:

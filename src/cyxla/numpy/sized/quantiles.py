@@ -108,8 +108,9 @@ def ignoring_nan(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     array, axes = _prepared(arguments)
     leading = np.ndim(arguments.get("q", 0))
     is_number = array.counts.keys() & set(axes) and array.dtype.kind not in "fV"
-    if leading or is_number:  # NumPy drops the dimensions of q for an array without elements
-        leave_if(_np.equal(array.size, 0), f"np.{func.__name__} of an array without elements is nan")
+    if leading or is_number or isinstance(arguments.get("axis"), list):
+        # NumPy takes the mean of an array without elements: it drops the dimensions of q, and takes no list of axes.
+        leave_if(_np.equal(array.size, 0), f"np.{func.__name__} takes the mean of an array without elements")
     if is_number:
         return getattr(np, func.__name__.removeprefix("nan"))(**arguments)
     data = filled(array, np.nan, axes) if array.dtype.kind in "fV" else array.padded

@@ -165,6 +165,11 @@ class SizedArray(NDArrayOperatorsMixin):
         return _np.transpose(self)
 
     @property
+    def mT(self) -> Any:  # noqa: N802 - NumPy's name
+        """Transpose of each matrix."""
+        return _np.matrix_transpose(self)
+
+    @property
     def real(self) -> Any:
         """Real parts."""
         return _np.real(self)

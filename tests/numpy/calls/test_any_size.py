@@ -327,6 +327,8 @@ def assigned(x):
 #: Functions of a table, computed for any number of its rows in each order of its dimensions in memory.
 OF_TABLES = {
     "element by element": lambda x: (x * 2 + x.mean(0), np.where(x > 0, x, 0), np.clip(x, 0, 1), x.astype("f4")),
+    "parts": lambda x: (x[1:] + x[:-1], x[:, 1:] - x[:, :-1], np.diff(x, axis=0), x[::-1] * x, x[1:] > x[:-1]),
+    "powers": lambda x: (x**2, np.abs(x) ** 0.5, np.power(x[1:], 3)),
     "reductions": lambda x: (x.sum(0), x.max(1), x.argmax(0), x.std(), np.cumsum(x, 0), np.median(x, 0)),
     "movement": lambda x: (x.T, x[1:], x[::2], x[::-1], x[:, ::-1], np.roll(x, 1, 0), np.concatenate([x, x])),
     "flat": lambda x: (x.ravel(), x.ravel("F"), x.ravel("K"), x.flatten("K"), np.sort(x, 0).ravel("K")),
@@ -389,6 +391,33 @@ def test_writes_to_arrays_that_may_be_an_argument(name):
                 warnings.simplefilter("ignore")
                 assert compiled(x) == filled_with_nine(WRITTEN[name](y))
             check(x, y)
+
+
+#: Functions of a vector that make arrays without elements, or with sizes that are negative for short vectors.
+EMPTY_OR_NEGATIVE = {
+    "rows": lambda x: np.outer(x, x[:0]).reshape(len(x), -1, 3),
+    "columns": lambda x: np.outer(x, x[:0]).reshape(-1, len(x)),
+    "known zero": lambda x: np.zeros((0, len(x))).reshape(len(x), -1), "moved": lambda x: x[:0].reshape(0, len(x)),
+    "twice as many": lambda x: np.zeros((len(x), 0)).reshape(2 * len(x), 0), "eye": lambda x: np.eye(len(x) - 3),
+    "wide eye": lambda x: np.eye(2, len(x) - 3), "vander": lambda x: np.vander(x, len(x) - 3),
+    "rest": lambda x: x.reshape(-1, len(x) - 4), "rest after": lambda x: x[None].reshape(len(x) - 3, -1),
+    "pools": lambda x: x[:, None][:, :0].reshape(len(x) // 2 * 2, 0, 2), "both": lambda x: x.reshape(len(x) - 5, 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EMPTY_OR_NEGATIVE)
+def test_shapes_without_elements_and_negative_sizes(name):
+    function = EMPTY_OR_NEGATIVE[name]
+    compiled = cyxla.jit(function, fallback="numpy")
+    for n in (6, 5, 9, 12, 8, 7, 4, 3, 2, 1, 0, 10):
+        x = np.arange(float(n))
+        try:
+            expected = function(x)
+        except ValueError:
+            with pytest.raises(ValueError):  # noqa: PT011 (NumPy's words differ)
+                compiled(x)
+        else:
+            np.testing.assert_array_equal(compiled(x), expected, strict=True)
 
 
 @pytest.mark.parametrize("flat", [lambda z: z.reshape(-1), lambda z: z.ravel(), lambda z: z.reshape(-1, 2)])

@@ -69,6 +69,8 @@ np.array_equal(x[m], x) | np.divmod(x[m], 2) | np.modf(A[m]) | np.add(x[m], 1, d
 np.logical_not(m[m]) | ~m[m] | n[m] % 2 == 0 | n[m] << 1
 np.broadcast_arrays(x[m], 1.0) | np.fix(A[m]) | np.sinc(x[m]) | np.choose(n[m] % 2, [x[m], -x[m]])
 n[m] ** (n[m] % 3)
+2 ** (n - 3)[n > 2] | (n - 3)[n > 2] ** np.minimum((n - 3)[n > 2], 3)
+np.power(n[n > 2], (n - 3)[n > 2]) | (n - 9)[m] ** 2
 np.hypot(x[m], k) | x[m] + (x[m] > 0) | x[m] * x[m].sum()
 """
 REDUCTIONS = """

@@ -223,6 +223,8 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:  # 
     if array.ndim != 1:
         raise ValueError("x must be a one-dimensional array or sequence.")
     count = array.size if N is None else N.__index__()
+    if count < 0:
+        raise ValueError("negative dimensions are not allowed")
     dtype = np.promote_types(array.dtype, int)
     base = as_traced(array, dtype)
     columns: list[Any] = [np.ones_like(base)]

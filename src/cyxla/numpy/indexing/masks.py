@@ -212,6 +212,9 @@ def _shape_error(shape: Sequence[int], plan: MaskPlan) -> ShapeError:
     )
 
 
+_POWER = NUMPY_ORIGINALS.get(np.power, np.power)  # while tracing, np.power is a substitute
+
+
 class MaskedElements(SizedArray):
     """Elements selected by a traced mask.
 
@@ -291,6 +294,7 @@ class MaskedElements(SizedArray):
         if method == "__call__" and ufunc.signature is None and "where" not in options:
             operands = self._dense_operands(inputs) if self._writes_self(options.get("out")) else None
             if operands is not None:
+                operands = list(map(self._with_zeros, operands)) if ufunc is _POWER else operands
                 return self._apply(ufunc, operands, dict(options))
         return super().__array_ufunc__(ufunc, method, *inputs, **options)
 
@@ -313,6 +317,12 @@ class MaskedElements(SizedArray):
             else:
                 return None
         return operands
+
+    def _with_zeros(self, operand: Any) -> Any:
+        """Return integers with zeros for those that are not selected, which are no negative exponents."""
+        if np.ndim(operand) == 0 or operand.dtype.kind != "i":
+            return operand
+        return np.where(TracedArray(self._plan.broadcast_mask()), operand, operand.dtype.type(0))
 
     def _differentiable_part(self) -> TracedArray:
         """Return all elements; in functions to differentiate, ones for those that are not selected.

@@ -123,7 +123,10 @@ def _tri(n: Any, m: Any = None, k: Any = 0, dtype: Any = float, **options: Any) 
 
 def _eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = float, order: str = "C", **options: Any) -> Any:
     """Return a matrix of ones on a diagonal."""
-    rows, columns = (arange(size) if is_traced(size) else np.arange(size) for size in (n, n if m is None else m))
+    sizes = [n, n if m is None else m]
+    if any(not is_traced(size) and size < 0 for size in sizes):
+        raise ValueError("negative dimensions are not allowed")
+    rows, columns = (arange(bounded_size(size)) if is_traced(size) else np.arange(size) for size in sizes)
     return _np.copy((rows[:, None] == columns - k).astype(dtype), order)
 
 

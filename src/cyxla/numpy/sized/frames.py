@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from cyxla.numpy.indexing.equal_values import require_equal, same_size
 from cyxla.numpy.indexing.ranges import range_of
 from cyxla.numpy.tracing.arrays.run_time_sizes import fail_unless, resized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, is_sized
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, in_order_of, value_of
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.records import dataclass
@@ -188,10 +188,12 @@ def stretched(data: TracedArray, axis: int, count: Any, bound: int, size: Any) -
     line = xla.reshape(first, [first.shape.dims[d] for d in others])
     repeated = xla.broadcast_in_dim(line, op.shape.dims, others)
     repeats = value_of(as_traced(_np.not_equal(count, size)))  # no other sizes pass the check
-    return TracedArray(xla.select(xla.broadcast(repeats, op.shape.dims), repeated, op))
+    return in_order_of(data, xla.select(xla.broadcast(repeats, op.shape.dims), repeated, op))
 
 
-def fit(value: Any, shape: Sequence[Any], bounds: Sequence[int], message: str) -> TracedArray:
+def fit(
+    value: Any, shape: Sequence[Any], bounds: Sequence[int], message: str, *, as_view: bool = False
+) -> TracedArray:  # fmt: skip
     """Return the padded elements of a value that is broadcast to a shape; runs in which that is impossible fail.
 
     Parameters
@@ -204,6 +206,8 @@ def fit(value: Any, shape: Sequence[Any], bounds: Sequence[int], message: str) -
         Padded sizes.
     message : str
         Text of the error, with places for a size and the one that it must be.
+    as_view : bool
+        Whether the result sees writes to the value.
     """
     data = value.padded if isinstance(value, SizedArray) else as_traced(value)
     for k, size in enumerate(reversed(shape_of(value)[-len(shape) :] if shape else ()), 1):
@@ -217,5 +221,12 @@ def fit(value: Any, shape: Sequence[Any], bounds: Sequence[int], message: str) -
         if not is_same:
             fits: Any = _np.logical_or(_np.equal(size, target), _np.equal(size, 1))
             fail_unless(fits, size, target, message)
-        data = stretched(data, -k, size, bound, target if not is_same and _may_be_one(size) else size)
+        new_size = target if not is_same and _may_be_one(size) else size
+        stretch = partial(stretched, axis=-k, count=size, bound=bound, size=new_size)
+        data = _view_by(stretch, data) if as_view else stretch(data)
     return data
+
+
+def _view_by(function: Callable[[TracedArray], TracedArray], data: TracedArray) -> TracedArray:
+    """Return the result of a function as a read-only view of its argument."""
+    return data.make_view(lambda op: value_of(function(TracedArray(op))), None, None)

@@ -241,5 +241,6 @@ def broadcast_to_sizes(array: Any, sizes: Sequence[Any]) -> Any:
     for k in range(1, len(own) + 1):  # an array of one size has the bound of that size
         if isinstance(own[-k], TracedArray) and is_traced(sizes[-k]) and same_size(own[-k], sizes[-k]):
             bounds[-k] = min(bounds[-k], array.padded.shape[-k])
-    data = fit(array, sizes, bounds, "operands could not be broadcast together with remapped shapes: {} to {}")
+    message = "operands could not be broadcast together with remapped shapes: {} to {}"
+    data = fit(array, sizes, bounds, message, as_view=True)
     return wrapped(_np.broadcast_to(data, bounds), {d: n for d, n in enumerate(sizes) if is_traced(n)})

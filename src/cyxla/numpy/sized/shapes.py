@@ -126,6 +126,8 @@ def reshape(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         raise_unsupported(f"be reshaped with order={order!r}", "transpose it first")
     sizes = arguments["shape"]
     sizes = list(sizes) if isinstance(sizes, (tuple, list)) else [sizes]
+    if arguments.get("copy"):
+        array = array.copy()
     if order == "F":
         return _np.transpose(_reshape(_np.transpose(array), sizes[::-1]))
     return _reshape(array, sizes)
@@ -133,6 +135,9 @@ def reshape(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 
 def _reshape(array: SizedArray, sizes: list[Any]) -> Any:
     sizes = [n if is_traced(n) else index(n) for n in sizes]
+    for n in filter(is_traced, sizes):
+        if range_of(value_of(as_traced(n, np.int64)))[0] < 0:  # -1 is the size that follows from the others
+            leave_if(_np.less(n, 0), "a size of a new shape is negative")
     unknown = [d for d, n in enumerate(sizes) if not is_traced(n) and n == -1]
     if len(unknown) > 1:
         raise ValueError("can only specify one unknown dimension")
@@ -209,17 +214,31 @@ def _convert(data: Any, axis: int, own: Sequence[Any], new: Sequence[Any]) -> tu
     if len(own) == len(new) == 1:
         bound = dims[axis] if is_traced(new[0]) else index(new[0])
         return _cut(data, axis, bound), [bound]
+    greatest = [bound_of(n, GREATEST_BOUND) for n in new]
+    if 0 in greatest:  # no elements say how large the other sizes may be
+        bounds = greatest
+        flat = data.reshape((*dims[:axis], total, *dims[end:]))
+        return _cut(flat, axis, 0).reshape((*dims[:axis], *bounds, *dims[end:])), bounds
     bounds = [bound_of(n, total) for n in new]
     if _is_prefix(own) and _is_prefix(new):
         rest = prod(n for n in new if not is_traced(n))
         bounds = [total // max(rest, 1) if is_traced(n) else n for n in new]
+        _leave_if_larger(new, bounds)
         flat = data.reshape((*dims[:axis], total, *dims[end:]))
         return _cut(flat, axis, prod(bounds)).reshape((*dims[:axis], *bounds, *dims[end:])), bounds
+    _leave_if_larger(new, bounds)
     require_current().program.flattened.append(value_of(data).shape)
     source = _positions(dims[axis:end], own, bounds, new)
     flat = data.reshape((*dims[:axis], total, *dims[end:]))
     taken = _np.take(flat, source, axis=axis, mode="clip") if total else resized(flat, axis, prod(bounds))
     return taken.reshape((*dims[:axis], *bounds, *dims[end:])), bounds
+
+
+def _leave_if_larger(sizes: Sequence[Any], bounds: Sequence[int]) -> None:
+    """Leave runs to NumPy in which a size of an array without elements exceeds its bound."""
+    for n, bound in zip(sizes, bounds, strict=True):
+        if is_traced(n) and bound_of(n, GREATEST_BOUND) > bound:
+            leave_if(_np.greater(n, bound), "the new shape of an array without elements is larger than the old one")
 
 
 def _cut(data: TracedArray, axis: int, bound: int) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from cyxla.errors import ShapeError
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, in_order_of, value_of
 from cyxla.numpy.tracing.containers import LEAF, Kind, Tree, kind_of
 from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.xla.hlo.builder import functions as xla
@@ -94,8 +94,8 @@ def resized(data: TracedArray, axis: int, bound: int) -> TracedArray:
         return data
     op = value_of(data)
     if old > bound:
-        return TracedArray(xla.slice_in_dim(op, 0, bound, 1, axis))
-    return TracedArray(xla.pad_in_dim(op, values.scalar(op, 0), axis, 0, bound - old))
+        return in_order_of(data, xla.slice_in_dim(op, 0, bound, 1, axis))
+    return in_order_of(data, xla.pad_in_dim(op, values.scalar(op, 0), axis, 0, bound - old))
 
 
 # -- checks

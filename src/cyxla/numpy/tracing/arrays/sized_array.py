@@ -14,7 +14,7 @@ from cyxla.numpy.tracing import containers
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.arrays.number_storage import python_class
 from cyxla.numpy.tracing.arrays.stacked_list import StackedList
-from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray, note_text, value_of
+from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray, in_order_of, note_text, value_of
 from cyxla.numpy.tracing.containers import Kind, Tree
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.registry import NUMPY_ORIGINALS, full_name
@@ -396,7 +396,7 @@ def filled(array: SizedArray, filler: Any, axes: Iterable[int] | None = None) ->
         return TracedArray(op, rank0=Rank0.ARRAY)
     scalar = filler(op) if callable(filler) else values.scalar(op, filler)
     mask = is_within(op, counts)
-    return TracedArray(xla.select(mask, op, xla.broadcast(scalar, op.shape.dims)), rank0=Rank0.ARRAY)
+    return in_order_of(array.padded, xla.select(mask, op, xla.broadcast(scalar, op.shape.dims)))
 
 
 def product(sizes: Iterable[Any]) -> Any:

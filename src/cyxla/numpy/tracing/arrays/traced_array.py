@@ -12,11 +12,12 @@ from typing import Any, Final, NamedTuple, NoReturn, Protocol
 import numpy as np
 
 from cyxla._native import arguments
+from cyxla._native.dispatch import axes_of
 from cyxla.errors import DTypeError, TraceError, UnimplementedError
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.arrays.array_flags import TracedFlags
 from cyxla.numpy.tracing.arrays.layout_reads import note_layout
-from cyxla.numpy.tracing.arrays.memory_layout import Memory, memory_of, reshape_view, row_major
+from cyxla.numpy.tracing.arrays.memory_layout import Memory, dense, memory_of, reshape_view, row_major
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.results.conversion import convert
 from cyxla.numpy.tracing.results.promotion import Dtype, Kind
@@ -637,6 +638,15 @@ def as_strong(value: Any, dtype: Any = None) -> Any:
     result = as_traced(value, dtype)
     is_weak = isinstance(result, TracedArray) and result.weak  # a list of arrays of sizes known at run time is none
     return TracedArray(value_of(result)) if is_weak else result
+
+
+def in_order_of(array: TracedArray, op: XlaOp) -> TracedArray:
+    """Return a value as a new array in the memory order of an array of its rank."""
+    result = TracedArray(op, rank0=Rank0.ARRAY)
+    axes = None if array.contiguous else axes_of(array.memory)
+    if axes is not None:
+        result.set_memory(dense(result.shape, result.dtype, axes))
+    return result
 
 
 _PYTHON_TYPES = (bool, int, float, complex)

@@ -79,7 +79,7 @@ def _isscalar(value: Any) -> bool:
     return np.isscalar(value) or is_number(value)
 
 
-def leave_unless_finite(value: TracedArray) -> None:
+def leave_unless_int64(value: TracedArray) -> None:
     """Leave runs to NumPy in which a float, or an unsigned integer, is no signed integer of 64 bits."""
     if value.dtype.kind != "f" and value.dtype != np.uint64:
         return
@@ -114,7 +114,7 @@ def _scalar_class(kind: type) -> Callable[..., Any]:
         if array.weak is complex and dtype.kind in "iuf":
             return kind(array)  # raises
         if array.weak is float and dtype.kind in "iu":  # NumPy makes an int of it first
-            leave_unless_finite(array)
+            leave_unless_int64(array)
             array = traced(convert(value_of(array), np.dtype(np.int64)), int)
         op = convert_checked(array, dtype) if array.weak is int else convert(value_of(array), dtype)
         return TracedArray(op, rank0=Rank0.SCALAR)

@@ -67,7 +67,7 @@ def _int(*args: Any, **kwargs: Any) -> Any:
     if args[0].dtype.kind == "c":
         _refuse_scalar(args[0], "int")
         raise TypeError("int() argument must be a string, a bytes-like object or a real number, not 'complex'")
-    classes.leave_unless_finite(args[0])
+    classes.leave_unless_int64(args[0])
     return python_number(args[0], int)
 
 

@@ -108,6 +108,7 @@ np.sort(-n[m].astype(np.int8)) | np.sort_complex(x[m])
 np.searchsorted(np.sort(x[m]), x) | np.searchsorted(np.sort(f[m]), f, "right") | np.searchsorted(np.sort(x), x[m])
 np.searchsorted(np.sort(x[m]), x[m])
 np.digitize(x[m], np.array([0.0, 3, 5])) | np.interp(x[m], np.array([0.0, 5]), np.array([1.0, 2]))
+np.interp(x, np.sort(c[m]), x[m]) | np.interp(c, np.sort(x[m]), x[m]) | np.interp(x, np.sort(x[m]), c[m])
 np.partition(x[m], 0)[0] | np.take_along_axis(x[m], np.argsort(x[m]), 0)
 """
 JOINING = """

@@ -216,11 +216,11 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     """Interpolate linearly."""
     kind = np.complex128 if as_traced(fp).dtype.kind == "c" else np.float64
     if period is None:  # NumPy reduces complex coordinates by their real parts
-        _refuse_complex(x=x, xp=xp)
+        refuse_complex(x=x, xp=xp)
     else:
         left = right = None
     if kind is np.float64:
-        _refuse_complex(left=left, right=right)
+        refuse_complex(left=left, right=right)
     coordinates, points, values = as_strong(x, np.float64), as_strong(xp, np.float64), as_strong(fp, kind)
     if points.ndim != 1 or values.ndim != 1:
         raise ShapeError("Data points must be 1-D sequences")
@@ -233,7 +233,14 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     return _interpolate(coordinates, points, values, left, right)
 
 
-def _refuse_complex(**arguments: Any) -> None:
+def refuse_complex(**arguments: Any) -> None:
+    """Refuse complex coordinates, which `np.interp` does not cast.
+
+    Raises
+    ------
+    TypeError
+        An argument is complex.
+    """
     for name, value in arguments.items():
         if value is not None and as_traced(value).dtype.kind == "c":
             raise TypeError(f"interp: {name} is complex: Cannot cast array data according to the rule 'safe'")

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.sized.frames import array_of, fail_unless, require_equal, require_same_shape, resized
+from cyxla.numpy.functions.differences import refuse_complex
+from cyxla.numpy.sized.frames import array_of, fail_unless, padded_of, require_equal, require_same_shape, resized
 from cyxla.numpy.sized.sorting import digitize, last
 from cyxla.numpy.sized.table import call
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, raise_unsupported
@@ -59,6 +60,7 @@ def _interpolate(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Interpolate between points whose padding repeats the last one at infinity."""
     if any(not isinstance(arguments[n], SizedArray) for n in ("xp", "fp")) or arguments.get("period") is not None:
         raise_unsupported("be the points of np.interp with period= or with points of known size")
+    refuse_complex(x=padded_of(arguments["x"]), xp=arguments["xp"].padded)
     points, function_values = arguments["xp"].astype(np.float64), arguments["fp"]
     require_equal(points.count, function_values.count, "fp and xp are not of the same length.")
     fail_unless(np.greater(points.count, 0), points.count, points.count, "array of sample points is empty")

@@ -63,6 +63,7 @@ COPIES = {
     "roll by no shifts": lambda x: np.roll(x, []),
     "repeat": lambda x: np.repeat(x, 1, 0),
     "tile": lambda x: np.tile(x, 1),
+    "tile once, by floats": lambda x: np.tile(x, [1.0, 1.0]),
     "ascontiguousarray of turned": lambda x: np.ascontiguousarray(x.T),
 }
 
@@ -156,6 +157,9 @@ ERRORS = [
     lambda x: np.repeat(x, [1, 2], 2),
     lambda x: np.repeat(x, [[1]]),
     lambda x: np.tile(x, -1),
+    lambda x: np.tile(x, 2.0),
+    lambda x: np.tile(x, np.zeros(2)),
+    lambda x: np.vander(x[0, 0], -1),
     lambda x: np.delete(x, 99, 0),
     lambda x: np.insert(x, 99, 0, 1),
     lambda x: np.pad(x, -1),

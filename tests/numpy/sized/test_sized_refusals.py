@@ -19,6 +19,7 @@ REFUSED = {
     "insertion of several": (lambda x: np.insert(x[x > 0], [0, 1], 2.0), "with other indices than one integer"),
     "output": (lambda x: np.concatenate([x[x > 0], x], out=np.zeros(5)), "be concatenated with out="),
     "array as a flag": (lambda x: np.isin(x[x > 0], x, x > 0), "tell whether elements are unique"),
+    "array as a flag of known arrays": (lambda x: np.isin(x[x > 0], x, x), "tell whether elements are unique"),
     "arrays to choose from": (lambda x: np.choose([0, 1], x[x > 0]), "be iterated over"),
     "larger view": (lambda x: x[x > 0].view(np.complex128), "be viewed as elements of another size"),
     "attribute": (lambda x: x[x > 0].strides, "have .strides"),

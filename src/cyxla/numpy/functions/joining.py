@@ -352,7 +352,8 @@ def tile(A: Any, reps: Any) -> Array:  # noqa: N803 - NumPy's name
         repeated: Array = hooks.sized_function(np.tile, (A if isinstance(A, SizedArray) else as_strong(A), reps), {})
         return repeated
     array = as_strong(A)
-    counts = tuple(int(r) for r in np.atleast_1d(reps))
+    known = np.atleast_1d(reps)
+    counts = (1,) * len(known) if all(r == 1 for r in known) else tuple(index(r) for r in known)
     if any(c < 0 for c in counts):
         raise ValueError("negative dimensions are not allowed")
     rank = max(array.ndim, len(counts))

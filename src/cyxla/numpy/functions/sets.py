@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.errors import TraceError
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, value_of
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.results.promotion import common_kind, dtype_of
-from cyxla.numpy.tracing.trace import require_current
+from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.numpy.ufunc_methods.reduce import reduce_op
 from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.xla.hlo.builder import XlaOp
@@ -28,6 +29,8 @@ def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: str | None = None
 ) -> Any:
     """Test which elements are in another array."""
+    if np.ndim(assume_unique):
+        raise TraceError("np.isin: assume_unique is an array", where=user_line(), hint="pass a bool")
     if kind not in (None, "sort", "table"):
         raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
     array, candidates = as_strong(element), as_strong(test_elements)

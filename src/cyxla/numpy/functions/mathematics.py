@@ -21,6 +21,7 @@ from cyxla.numpy.tracing.results.promotion import result_type
 from cyxla.numpy.tracing.results.result_layout import set_order
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.tracing.user_program.classes import class_of
+from cyxla.numpy.tracing.user_program.traced_once import TracedOnce
 from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN
 from cyxla.numpy.ufuncs.apply import call, to_outputs
 from cyxla.xla.hlo import OPCODES, Instruction
@@ -415,7 +416,10 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
     vectors = np.moveaxis(array, axis, -1)
     if 0 in vectors.shape[:-1]:
         raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
-    result = _map_vectors(lambda vector: as_strong(func1d(vector, *args, **kwargs)), vectors)
+    function = func1d
+    if prod(vectors.shape[:-1]) > _MAX_UNROLLED and not isinstance(func1d, TracedOnce):
+        function = TracedOnce(func1d)
+    result = _map_vectors(lambda vector: as_strong(function(vector, *args, **kwargs)), vectors)
     outer_rank, result_rank = vectors.ndim - 1, result.ndim - vectors.ndim + 1
     order = [*range(axis), *range(outer_rank, outer_rank + result_rank), *range(axis, outer_rank)]
     return np.transpose(result, order)

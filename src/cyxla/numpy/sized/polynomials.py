@@ -20,6 +20,7 @@ from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, is_sized, raise_unsupported
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
 from cyxla.numpy.tracing.trace import require_current
+from cyxla.numpy.tracing.user_program.traced_once import TracedOnce
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
 
@@ -257,7 +258,7 @@ def apply_along_axis(func: Callable[..., Any], arguments: dict[str, Any]) -> Any
         kept.append(isinstance(result, SizedArray))
         return _elements(result, part) if kept[-1] else result
 
-    result: Any = call(func, {**arguments, "func1d": apply, "arr": data})
+    result: Any = call(func, {**arguments, "func1d": TracedOnce(function, apply), "arr": data})
     added = result.ndim - (array.ndim - 1)
     counts = {d if d < axis else d - 1 + added: n for d, n in outer.items()}
     return wrapped(result, counts | ({axis: array.counts[axis]} if any(kept) else {}))

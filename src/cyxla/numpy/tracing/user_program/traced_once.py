@@ -1,0 +1,89 @@
+"""Functions that are traced once in place of many calls: no call may change more than its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import TraceError
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray
+from cyxla.numpy.tracing.trace import user_line
+from cyxla.numpy.tracing.user_program.bound_methods import is_generator
+
+_EMPTY_CELL = object()
+
+
+class TracedOnce:
+    """Function of a vector whose trace stands for the calls with all vectors.
+
+    Parameters
+    ----------
+    function : callable
+        Function of the user.
+    call : callable, optional
+        Function that is called in its place, and that calls it.
+    """
+
+    def __init__(self, function: Callable[..., Any], call: Callable[..., Any] | None = None) -> None:
+        self._function, self._call = function, function if call is None else call
+
+    def __call__(self, vector: TracedArray, *args: Any, **kwargs: Any) -> Any:
+        """Return the result for a vector.
+
+        Raises
+        ------
+        TraceError
+            The function wrote to the vector, or changed something that it shares with other calls.
+        """
+        op, states = vector.op, _states(self._function)
+        result = self._call(vector, *args, **kwargs)
+        written = vector.op is not op
+        if written or _states(self._function) != states:
+            change = "writes to its vector" if written else "changes values outside"
+            raise TraceError(
+                f"the function of np.apply_along_axis {change}", where=user_line(),
+                hint="loop over the rows: for i in range(len(a))",
+            )  # fmt: skip
+        return result
+
+
+def _states(function: Any) -> list[Any]:
+    """Return what tells changes of the values outside of a function that it names, and of random generators."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return []
+    known = function.__globals__
+    cells = [_content(cell) for cell in function.__closure__ or ()]
+    return [*map(_state, cells), *[_state(known[name]) for name in code.co_names if name in known]]
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _EMPTY_CELL
+
+
+def _state(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [id(value), *map(id, value)]
+    if isinstance(value, dict):
+        return [id(value), *[(id(k), id(v)) for k, v in value.items()]]
+    if isinstance(value, (set, frozenset)):
+        return [id(value), len(value)]
+    if isinstance(value, TracedArray):
+        return [id(value), id(value.op) if value.known is None else value.known.tobytes()]
+    if is_generator(value):
+        return repr(value.get_state() if isinstance(value, np.random.RandomState) else _generator_state(value))
+    return id(value)
+
+
+def _generator_state(value: Any) -> Any:
+    if isinstance(value, np.random.Generator):
+        return value.bit_generator.state
+    return value.state if isinstance(value, np.random.BitGenerator) else value.getstate()
+
+
+__all__ = ["TracedOnce"]

@@ -50,6 +50,7 @@ from cyxla.numpy.tracing.arrays.traced_array import TracedArray, is_traced, valu
 from cyxla.numpy.tracing.hooks import hooks as tracing_hooks
 from cyxla.numpy.tracing.trace import current, depth, require_current, user_line
 from cyxla.numpy.tracing.user_program.classes import class_of, is_number, lacks_attribute, missing_attribute
+from cyxla.numpy.tracing.user_program.random_state import shuffle_of
 from cyxla.numpy.tracing.user_program.texts import TracedText
 from cyxla.numpy.tracing.user_program.user_frames import mend_of_library, refused_by_library, user_line_of
 
@@ -425,6 +426,8 @@ class Hooks:
 
     def _method_of_c(self, function: Any) -> Any:
         """Return the function to call in the place of a bound method of C; None for others."""
+        if isinstance(function, MethodType):
+            return shuffle_of(function)
         if isinstance(function, MethodWrapperType) and isinstance(function.__self__, property):
             return self._method_of_property(function)
         if isinstance(function, MethodWrapperType):

@@ -11,7 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.numpy.tracing.trace import plain_run
+from cyxla.numpy.tracing.user_program.bound_methods import is_generator
 
 SAMPLES: Final = ("ranf", "sample")  # other names of `numpy.random.random_sample`
 _OF_STATE: Final = ("seed", "get_state", "set_state")
@@ -57,3 +59,25 @@ def _restore(of_numpy: Any, of_python: Any) -> bool:
         return not is_same
     random.setstate(of_python)
     return True
+
+
+def shuffle_of(method: Any) -> Callable[..., None] | None:
+    """Return the function to call in the place of ``shuffle`` of a generator of NumPy; None for other methods.
+
+    NumPy swaps the items of arrays that it does not know, which does not exchange rows, since they are views.
+    """
+    generator = method.__self__
+    if method.__name__ != "shuffle" or not is_generator(generator) or isinstance(generator, random.Random):
+        return None
+
+    def shuffle(x: Any, *args: Any, **kwargs: Any) -> None:
+        if not isinstance(x, TracedArray) or not x.ndim or args[1:] or kwargs.keys() - {"axis"}:
+            method(x, *args, **kwargs)
+            return
+        axis = np.lib.array_utils.normalize_axis_index(args[0] if args else kwargs.get("axis", 0), x.ndim)
+        order = np.arange(x.shape[axis])
+        if x.size:
+            method(order)
+        x[...] = np.take(x, order, axis=axis)
+
+    return shuffle

@@ -74,6 +74,30 @@ def draw(a):
     return np.apply_along_axis(lambda row: row[0] + generator.random(), 1, a)
 
 
+class Counter:
+    def __init__(self):
+        self.calls = 0
+
+    def total(self, row):
+        self.calls += 1
+        return row.sum()
+
+
+def count_in_method(a):
+    counter = Counter()
+    return np.apply_along_axis(counter.total, 1, a), counter.calls
+
+
+def count_in_attribute(a):
+    counter = Counter()
+
+    def total(row):
+        counter.calls += 1
+        return row.sum()
+
+    return np.apply_along_axis(total, 1, a), counter.calls
+
+
 def write_rows_of_a_mask(a):
     rows = a[a[:, 0] > 0.2]
 
@@ -97,6 +121,12 @@ def use_arrays_of_its_own(a):
     return np.apply_along_axis(summary, 1, a)
 
 
+def use_values_from_outside(a):
+    first, totals, factor = a[0] * 2, [row.sum() for row in a[:3]], a.shape[0]
+    selected = a[a[:, 0] > 0.3]
+    return np.apply_along_axis(lambda row: (row @ first + totals[0] - selected.mean()) * factor, 1, a)
+
+
 def use_a_function_of_numpy(a):
     return np.apply_along_axis(np.median, 0, a)
 
@@ -106,9 +136,13 @@ def _check(got, want):
         np.testing.assert_allclose(one, other)
 
 
-@pytest.mark.parametrize(
-    "function", [write, sort, count_in_dict, count_in_name, count_in_array, append, draw, write_rows_of_a_mask]
-)
+CHANGING = [
+    write, sort, count_in_dict, count_in_name, count_in_array, count_in_method, count_in_attribute, append, draw,
+    write_rows_of_a_mask,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", CHANGING)
 def test_functions_that_change_other_things_are_left_to_numpy(function):
     a = np.random.default_rng(1).random((40, 3))
     with pytest.raises(
@@ -126,7 +160,7 @@ def test_functions_that_change_other_things_are_left_to_numpy(function):
         np.testing.assert_array_equal(x, y)
 
 
-@pytest.mark.parametrize("function", [use_arrays_of_its_own, use_a_function_of_numpy])
+@pytest.mark.parametrize("function", [use_values_from_outside, use_arrays_of_its_own, use_a_function_of_numpy])
 def test_functions_that_change_nothing_else(function):
     compiled = cyxla.jit(function, fallback="error")
     for n in (40, 3, 5, 6, 64):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from types import MethodType
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from cyxla.numpy.tracing.trace import user_line
 from cyxla.numpy.tracing.user_program.bound_methods import is_generator
 
 _EMPTY_CELL = object()
+_LIBRARIES: Final = ("builtins", "cyxla", "numpy")
 
 
 class TracedOnce:
@@ -51,6 +53,8 @@ class TracedOnce:
 
 def _states(function: Any) -> list[Any]:
     """Return what tells changes of the values outside of a function that it names, and of random generators."""
+    if isinstance(function, MethodType):
+        return [_state(function.__self__), *_states(function.__func__)]
     code = getattr(function, "__code__", None)
     if code is None:
         return []
@@ -67,16 +71,19 @@ def _content(cell: Any) -> Any:
 
 
 def _state(value: Any) -> Any:
-    if isinstance(value, (list, tuple)):
+    kind = type(value)
+    if kind is list or kind is tuple:  # to iterate over others may change them
         return [id(value), *map(id, value)]
-    if isinstance(value, dict):
+    if kind is dict:
         return [id(value), *[(id(k), id(v)) for k, v in value.items()]]
-    if isinstance(value, (set, frozenset)):
+    if kind is set:
         return [id(value), len(value)]
     if isinstance(value, TracedArray):
         return [id(value), id(value.op) if value.known is None else value.known.tobytes()]
     if is_generator(value):
         return repr(value.get_state() if isinstance(value, np.random.RandomState) else _generator_state(value))
+    if kind.__module__.partition(".")[0] not in _LIBRARIES and type(getattr(value, "__dict__", None)) is dict:
+        return [id(value), *[(name, id(v)) for name, v in vars(value).items()]]
     return id(value)
 
 

@@ -127,6 +127,7 @@ np.insert(x[m], i[0], 2.5) | np.insert(x[m], x[m].size, 4) | np.insert(A[m], 0, 
 np.insert(A[m], 1, A[0], axis=0) | np.insert(A[m], 0, 3) | np.insert(A[m], 0, A[m], axis=0) | np.insert(n[m], 0, [])
 np.insert(A[m], 1, A[m][:, :1].T, axis=1) | np.insert(A[m], 1, [[1.0, 2.0, 3.0, 4.0]], axis=1)
 np.tile(x, x[m].size) | np.tile(x[m], (x[m].size, 1)) | np.tile(A, (k, x[m].size)) | np.tile(2.5, x[m].size)
+np.repeat(A, n[m]) | np.repeat(A[:1, :2], b[m]) | np.repeat(A[:2], n[m][:1])
 np.tile(x[m], (2, 2)) | np.tile(A[m], (1, 2)) | np.roll(x[m], 1) | np.roll(x[m], -2)
 np.roll(A[m], 1, axis=0) | np.roll(A[m], 1, axis=1) | np.roll(A[m], 1) | np.flip(x[m]) | np.flip(A[m])
 A[m].mT | np.delete(x[m], []) | np.delete(A[m], [], 0)

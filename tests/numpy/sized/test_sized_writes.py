@@ -23,6 +23,7 @@ BODIES = {
     "the same array as another dtype": "y = x[m]\nz = y.astype(float, copy=False)\ny += 1\nreturn z",
     "a reshaped copy": "y = x[:k].reshape(1, -1, copy=True)\ny += 1\nreturn x, y",
     "a reshaped copy of rows": "y = np.reshape(A[:k], -1, copy=True)\ny *= 2\nreturn A, y",
+    "a squeezed row sees writes": "y = A[:k][:1]\nv = np.squeeze(y, 0)\nA *= 3\nv += 1\nreturn v.copy(), A",
     "a broadcast element sees writes": "y = x[m]\nb = np.broadcast_to(y[:1], y.shape)\ny *= 3\nreturn b.copy()",
     "a broadcast column sees writes": "y = A[:k]\nb = np.broadcast_to(y[:, :1], y.shape)\nA *= 3\nreturn b.copy()",
     "a view sees writes": "y = x[m]\nz = y[1:]\ny[...] = 3\nreturn z",

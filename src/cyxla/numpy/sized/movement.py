@@ -27,7 +27,7 @@ from cyxla.numpy.sized.frames import (
 from cyxla.numpy.sized.slices import slice_along
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, raise_unsupported
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, is_traced, value_of
+from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
 
 _np: Any = np  # its functions dispatch to this package
 
@@ -75,7 +75,7 @@ def squeeze(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     for d, n in array.counts.items():
         if d in axes:
             require_equal(n, 1, "cannot select an axis to squeeze out which has size not equal to one ({})")
-            data = resized(data, d, 1)
+            data = data[(*[slice(None)] * d, slice(0, 1))] if data.shape[d] else resized(data, d, 1)
         else:
             counts[d - sum(a < d for a in axes)] = n
     return wrapped(func(data, axes), counts)
@@ -186,8 +186,8 @@ def tile(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 def repeat(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Repeat each element a number of times."""
     array, repeats, axis = arguments["a"], arguments["repeats"], arguments.get("axis")
-    if isinstance(array, SizedArray) and axis is None:
-        array = _np.ravel(array)
+    if axis is None:
+        array = _np.ravel(array if isinstance(array, SizedArray) else as_strong(array))
     axis = 0 if axis is None else int(np.lib.array_utils.normalize_axis_index(axis, array.ndim))
     if isinstance(repeats, SizedArray) or is_traced(repeats) or np.size(repeats) != 1:
         sizes = dict(array.counts) if isinstance(array, SizedArray) else {}

@@ -13,6 +13,7 @@ from cyxla.errors import OutOfRangeError, TraceError
 from cyxla.numpy.functions.joining import flatten_if_no_axis, normalize_positions, take_indices
 from cyxla.numpy.functions.movement import resolve_axis
 from cyxla.numpy.indexing.bounds import fail_where
+from cyxla.numpy.indexing.equal_values import require_equal
 from cyxla.numpy.indexing.ranges import range_of, range_within_size
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
@@ -120,6 +121,9 @@ def _without_one(array: TracedArray, position: Any, axis: int) -> Any:
     return _np.take(array, remaining + (remaining >= first), axis=axis, mode="clip")
 
 
+_MASK_MESSAGE = "boolean array argument obj to delete must match the axis length of {}, not {}"
+
+
 def kept_mask(size: Any, obj: Any, axis: int, bound: int | None = None) -> Any:
     """Return a mask of the elements that are not deleted, of a number or a traced number of elements."""
     every: Any = TracedArray(value_of(as_traced(np.ones(size if bound is None else bound, bool))))
@@ -132,6 +136,8 @@ def kept_mask(size: Any, obj: Any, axis: int, bound: int | None = None) -> Any:
         raise ValueError(
             f"boolean array argument obj to delete must be one dimensional and match the axis length of {size}"
         )
+    if kind == "b" and bound is not None:
+        require_equal(size, positions.shape[0], _MASK_MESSAGE, ValueError)
     if kind not in "iub":
         raise OutOfRangeError("arrays used as indices must be of integer (or boolean) type")
     mask[positions] = False

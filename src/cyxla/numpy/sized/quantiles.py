@@ -86,7 +86,8 @@ def quantile(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         return keep(array, call(func, {**arguments, "a": array.padded}), axes, keepdims, q.ndim)
     _quantiles.check_quantiles(array.padded, q, method, None, name)
     lines, count = _sorted_lines(array, axes)
-    _fail_if_empty(count)
+    if q.size or array.dtype.kind == "f":  # NumPy reads the last element of floats, which may be nan
+        _fail_if_empty(count)
     fractions = _quantiles.broadcast_to_lines(as_traced(q), lines)
     size = cast(count, fractions.dtype) if fractions.dtype.kind == "f" else count
     virtual_index = METHODS[method].virtual_index(size, fractions)

@@ -28,7 +28,6 @@ from types import (
 from typing import Any, Final
 
 from cyxla.errors import TraceError
-from cyxla.numpy.rewriting.parts.hidden_state import HiddenState, hidden_state_of, slots_of
 from cyxla.numpy.state.effects import Effect
 from cyxla.numpy.state.mirrors import MirrorDict, MirrorList
 from cyxla.numpy.state.outside import OutsideValues
@@ -41,6 +40,7 @@ from cyxla.numpy.tracing.arrays.stacked_list import StackedList
 from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray
 from cyxla.numpy.tracing.containers import kind_of
 from cyxla.numpy.tracing.trace import PlainRunError, is_internal, plain_run, require_current, user_line
+from cyxla.numpy.tracing.user_program.hidden_state import HiddenState, hidden_state_of, slots_of
 from cyxla.numpy.tracing.user_program.user_frames import HOOKS
 
 _MOST_OBJECTS: Final = 10_000

@@ -11,7 +11,7 @@ import numpy as np
 from cyxla.errors import TraceError
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray
 from cyxla.numpy.tracing.trace import user_line
-from cyxla.numpy.tracing.user_program.bound_methods import is_generator
+from cyxla.numpy.tracing.user_program.hidden_state import hidden_state_of
 
 _EMPTY_CELL = object()
 _LIBRARIES: Final = ("builtins", "cyxla", "numpy")
@@ -80,17 +80,12 @@ def _state(value: Any) -> Any:
         return [id(value), len(value)]
     if isinstance(value, TracedArray):
         return [id(value), id(value.op) if value.known is None else value.known.tobytes()]
-    if is_generator(value):
-        return repr(value.get_state() if isinstance(value, np.random.RandomState) else _generator_state(value))
+    hidden = None if isinstance(value, np.ndarray) else hidden_state_of(value)  # arrays refuse traced values
+    if hidden is not None:
+        return [id(value), hidden.read(value)]
     if kind.__module__.partition(".")[0] not in _LIBRARIES and type(getattr(value, "__dict__", None)) is dict:
         return [id(value), *[(name, id(v)) for name, v in vars(value).items()]]
     return id(value)
-
-
-def _generator_state(value: Any) -> Any:
-    if isinstance(value, np.random.Generator):
-        return value.bit_generator.state
-    return value.state if isinstance(value, np.random.BitGenerator) else value.getstate()
 
 
 __all__ = ["TracedOnce"]

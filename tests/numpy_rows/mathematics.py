@@ -225,6 +225,16 @@ ROWS = [
         "el",
     ),
     Row("nan_to_num", [lambda x: np.nan_to_num(x, nan=1j)], ((VECTOR,),), "dD"),
+    Row(
+        "nan_to_num",
+        [
+            lambda x, y: np.nan_to_num(x, nan=y),
+            lambda x, y: np.nan_to_num(x * np.nan, True, y, posinf=y),
+            lambda x, y: np.nan_to_num(x / 0, posinf=y, neginf=y),
+        ],
+        ((VECTOR, VECTOR), (VECTOR, (1, *VECTOR)), ((2, 3), (3,)), ((3, 1), (3,)), ((), (1,)), ((3,), ()), ((), (3,))),
+        "fdlD",
+    ),
     Row("unwrap", [lambda x: np.unwrap(x, period=5), lambda x: np.unwrap(x, period=4)], ((VECTOR,),), "BH"),
     Row(
         "interp",

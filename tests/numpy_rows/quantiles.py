@@ -60,6 +60,8 @@ ROWS = [
         of_largest=True),
     Row("quantile", [lambda x, q: np.quantile(x, q)], ((MATRIX, (3,)),), FLOATS, low=-2, high=2),
     Row("quantile", [lambda x: np.quantile(x, 0.5, method="none"), lambda x: np.quantile(x, 2)], ((MATRIX,),), FLOATS),
+    Row("quantile", [lambda x: np.quantile(x, np.ones((0, 3))), lambda x: np.percentile(x, np.ones((3, 0)), axis=0)],
+        ((MATRIX,), ((0,),)), "ld"),
     Row("quantile", [lambda x: np.quantile(x, []), lambda x: np.median(x, axis=[0])], ((MATRIX,), ((7,),)), "ld"),
     Row("percentile", _parts(np.percentile, 100), SHAPES, REALS, low=1, high=10, ulp=4,
         differentiable=True, special=True),

@@ -40,6 +40,10 @@ np.select([m, ~m], [x[m][:1], 1]) | np.select([x[m]], [1]) | np.select([x[m] > 0
 np.select([x[m] > 0, x[m] < 5], np.stack([x[m], n[m]])) | np.choose(n[m], [x[m], n[m], 3], mode="wrap")
 np.choose(k, [x[m], 1, n[m]]) | np.choose(n[m] % 2, np.stack([x[m], n[m]])) | np.choose(n[m], [1, 2])
 np.nan_to_num(f[m], copy=False) | np.nan_to_num(f[m].astype("f"), neginf=-2) | np.nan_to_num(f[m] + 1j, nan=k)
+np.nan_to_num(f[m], True, x[m]) | np.nan_to_num(f[m], nan=x[m][:, None]) | np.nan_to_num(f, nan=x[m])
+np.nan_to_num(k, nan=x[m]) | np.nan_to_num(f[:1], nan=x[m][:, None]) | np.nan_to_num(A[m].T, nan=x[m])
+np.nan_to_num(f[m][:, None], nan=x[m]) | np.nan_to_num(f[m], nan=x) | np.nan_to_num(f[m], nan=x[:1], posinf=A[:1, :1])
+np.nan_to_num(f[m] + 1j, nan=A[m][:, 0], neginf=x[m]) | np.nan_to_num(f[m], nan=c[m]) | np.nan_to_num(n[m], nan=x)
 """
 VECTORS = """
 np.cross(A[m][:, :3], A[0, :3]) | np.cross(A[m][:, :2], A[m][:, 1:3]) | np.cross(A[m][:, :3], A[m][:, 1:])

@@ -8,6 +8,7 @@ from operator import index
 from sys import float_info
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from cyxla.errors import DTypeError, OutOfRangeError, ShapeError
@@ -122,31 +123,24 @@ def _bounds(a_min: Any, a_max: Any, low: Any, high: Any) -> tuple[Any, Any]:
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """Replace nan and infinities by numbers."""
     array = as_strong(x)
-    if array.dtype.kind not in "fcV":
-        return np.copy(array) if copy else array
-    if array.dtype.kind == "c":
-        parts = [_replace_non_finite(p, nan, posinf, neginf) for p in (np.real(array), np.imag(array))]
-        result = make_complex(parts[0], parts[1])
-    else:
-        result = _replace_non_finite(array, nan, posinf, neginf)
-    if copy:
-        return result
-    array.overwrite(value_of(result))
-    return array
-
-
-def _replace_non_finite(array: Array, nan: Any, posinf: Any, neginf: Any) -> Array:
-    op = value_of(array)
-    greatest, lowest = (TracedArray(f(op)) for f in (values.max_finite_value, values.min_finite_value))
-    for replacement in (nan, posinf, neginf):
-        if replacement is not None and as_strong(replacement).dtype.kind == "c":
-            raise DTypeError("nan_to_num: nan=, posinf= and neginf= must be real numbers")
-    result = np.where(np.isnan(array), cast(as_strong(nan), array.dtype), array)
-    for sign, replacement, default in ((1, posinf, greatest), (-1, neginf, lowest)):
-        number = default if replacement is None else cast(as_strong(replacement), array.dtype)
-        mask = np.logical_and(np.isinf(array), array > 0 if sign > 0 else array < 0)
-        result = np.where(mask, number, result)
+    result: Any = np.copy(array) if copy else array
+    replace_non_finite(result, nan, posinf, neginf)
     return result
+
+
+def replace_non_finite(array: Any, nan: Any, posinf: Any, neginf: Any) -> None:
+    """Replace nan and infinities in an array by numbers that broadcast to its shape."""
+    if array.dtype.kind not in "fcV":
+        return
+    for part in (array.real, array.imag) if array.dtype.kind == "c" else (array,):
+        is_inf, info = np.isinf(part), ml_dtypes.finfo(part.dtype)  # type: ignore[no-untyped-call]
+        replacements = (
+            (np.isnan(part), nan),
+            (np.logical_and(is_inf, part > 0), info.max if posinf is None else posinf),
+            (np.logical_and(is_inf, part < 0), info.min if neginf is None else neginf),
+        )
+        for mask, replacement in replacements:
+            np.copyto(part, replacement, where=mask)
 
 
 # -- parts of complex numbers

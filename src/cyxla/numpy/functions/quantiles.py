@@ -322,6 +322,8 @@ def check_quantiles(array: TracedArray, q: Number, method: str, weights: Any, na
 
 def _check_range(q: Number, name: str) -> None:
     """Check that quantiles are in range: known ones now, others at run time."""
+    if q.ndim > 1 and not q.size:
+        raise ValueError("zero-size array to reduction operation minimum which has no identity")
     message = "Percentiles must be in the range [0, 100]" if "perc" in name else "Quantiles must be in the range [0, 1]"
     if not isinstance(q, TracedArray):
         if not ((q >= 0) & (q <= 1)).all():

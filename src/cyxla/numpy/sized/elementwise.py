@@ -7,7 +7,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from cyxla.numpy.sized.frames import Frame, align, leave_if, padded_of, require_equal, resized, shape_of, wrapped
+from cyxla.numpy.functions.mathematics import replace_non_finite
+from cyxla.numpy.sized.frames import (
+    Frame,
+    align,
+    array_of,
+    leave_if,
+    padded_of,
+    require_equal,
+    resized,
+    shape_of,
+    wrapped,
+)
 from cyxla.numpy.sized.searching import SEARCHES
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, filled, is_sized, raise_unsupported, valid
@@ -159,7 +170,6 @@ _SEQUENCES: Final = {"choices", "condlist", "choicelist"}
 #: Parameters that are arrays which broadcast, by function.
 _FUNCTIONS: dict[str, str] = {
     **dict.fromkeys(("round", "around"), "a"), "clip": "a a_min a_max min max", "select": "condlist choicelist default",
-    "nan_to_num": "x nan posinf neginf",
     **dict.fromkeys(("fix", "isposinf", "isneginf", "i0", "sinc", "isreal", "iscomplex"), "x"),
     "real": "val", "imag": "val", "angle": "z", "isclose": "a b rtol atol", "choose": "a choices",
 }  # fmt: skip
@@ -183,6 +193,18 @@ def _implement(name: str, parameters: str) -> None:
 
 for _name, _parameters in _FUNCTIONS.items():
     _implement(_name, _parameters)
+
+
+@sized(np.nan_to_num)
+def nan_to_num(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Replace nan and infinities by numbers."""
+    array = array_of(arguments["x"])
+    result = array if not arguments.get("copy", True) else _np.copy(array)
+    nan, *infinities = (
+        arguments.get(name, default) for name, default in (("nan", 0.0), ("posinf", None), ("neginf", None))
+    )
+    replace_non_finite(result, nan, *infinities)
+    return result
 
 
 @sized(np.where)

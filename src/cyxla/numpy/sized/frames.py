@@ -210,6 +210,10 @@ def fit(
         Whether the result sees writes to the value.
     """
     data = value.padded if isinstance(value, SizedArray) else as_traced(value)
+    for d, size in enumerate(shape_of(value)[: max(data.ndim - len(shape), 0)]):  # assignments drop leading sizes of 1
+        if isinstance(size, TracedArray):
+            fail_unless(_np.equal(size, 1), size, 1, message)
+            data = resized(data, d, 1)
     for k, size in enumerate(reversed(shape_of(value)[-len(shape) :] if shape else ()), 1):
         target, bound = shape[-k], bounds[-k]
         if not isinstance(size, TracedArray):

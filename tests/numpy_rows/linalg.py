@@ -37,6 +37,8 @@ ROWS = [
       for f in (la.cholesky, la.inv, la.det, la.slogdet, la.eigh, la.eigvals)],
     Row("linalg.solve", [lambda x, y: la.solve(x, y)], ((BATCH, (2, 3)), (SQUARE, (4,)), (TALL, (4,)), (SQUARE, ())),
         "d"),
+    Row("linalg.norm", [lambda x: la.norm(x, (2, -1)), lambda x: la.norm(x, [1.5, 2, 3], axis=0),
+                        lambda x: la.norm(x, np.float64(3), axis=0)], ((3,), (1,), (2, 3), (0,)), "fd"),
     Row("linalg.norm", [lambda x: la.norm(x, 7), lambda x: la.norm(x, "fro", 0), lambda x: la.norm(x, 2, (0, 0)),
                         lambda x: la.norm(x, axis=(0, 1, 2)), lambda x: la.norm(x, axis=3),
                         lambda x: la.norm(x, axis="x")],

@@ -145,6 +145,12 @@ ROWS = [
     ),
     Row("gradient", [lambda x, y: np.gradient(x, y)], (((5,), (5,)),), "fd", make=_growing, ulp=64, of_largest=True),
     Row(
+        "gradient",
+        [lambda x, y: np.gradient(x, y * 0), lambda x, y: np.gradient(x, y * 0 + 2, edge_order=2)],
+        (((5,), (5,)), ((1,), (1,)), ((0,), (0,)), ((3,), (2,))),
+        "fdl",
+    ),
+    Row(
         "trapezoid",
         [
             lambda x: np.trapezoid(x),

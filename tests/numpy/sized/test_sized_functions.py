@@ -141,6 +141,7 @@ x[m].reshape(x[m].shape[0], 1) | A[m].reshape(A[m].shape[0], -1) | A[m].swapaxes
 np.convolve(x[m], np.array([1, 2.0, 1])) | np.convolve(x[m], np.array([1, 2.0]), "same")
 np.convolve(x[m], np.array([1, 2.0]), "valid") | np.convolve(x[m], n[m])
 np.diff(x[m]) | np.diff(A[m], axis=0) | np.diff(A[m]) | np.diff(x[m], n=2) | np.ediff1d(x[m])
+np.outer(x[m], 3) + x[m].tolist() | np.hypot(x[m][:, None], x[x > 0].tolist())
 np.ediff1d(x[m], to_end=1.0) | np.gradient(x[m]) | np.trapezoid(x[m]) | np.trapezoid(x[m], n[m])
 np.cov(x[m], n[m]) | np.cov(A[m].T) | np.histogram(x[m], 3) | np.histogram(x[m], np.array([0, 2, 4.0]))
 np.histogram(x[m], 4, (0, 8), weights=n[m])

@@ -69,6 +69,8 @@ ORDERS = """
 np.linalg.norm(A[m], 2) | np.linalg.norm(A[m], "fro") | np.linalg.norm(A[m], "nuc") | np.linalg.norm(A[m], np.inf)
 np.linalg.norm(A[m], 1) | np.linalg.norm(x[m], -1) | np.linalg.norm(x[m], 0) | np.linalg.norm(x[m], -np.inf)
 np.linalg.norm(x[m], np.inf) | np.linalg.norm(x[m], 3) | np.linalg.norm(x[m], 0.5) | np.linalg.norm(n[m])
+np.linalg.norm(x[m], (2, -1)) | np.linalg.norm(A[m], [1, 2.0, 3, 4], axis=0)
+np.linalg.norm(x[m].astype("f"), np.float64(3)) | np.linalg.norm(x[m], -1.5)
 np.linalg.norm(A[m], axis=(0, 1)) | np.linalg.norm(A[m], 2, axis=(1, 0), keepdims=True)
 np.linalg.norm(A[m], 1, axis=1) | np.linalg.norm(A[m], -2, axis=1) | np.linalg.norm(A[m], -np.inf, 0)
 np.linalg.norm(A[m], keepdims=True) | np.linalg.norm(c[m]) | np.linalg.norm(c[m], 1) | np.linalg.norm(x[m], "fro")

@@ -82,6 +82,7 @@ np.block([[A[m] @ A[m].T, np.zeros((x[m].size, 1))], [np.ones((1, x[m].size)), 5
 """
 DIFFERENCES = """
 np.gradient(A[m], axis=0) | np.gradient(A[m], axis=1) | np.gradient(A[m]) | np.gradient(x[m], 2.0)
+np.gradient(x[m], x[m] * 0) | np.gradient(x[m], x[m] * 0, edge_order=2) | np.gradient(A[m], f[m] * 0, x[:4] * 0)
 np.gradient(x[m], edge_order=2) | np.gradient(A[m], 0.5, axis=0, edge_order=2) | np.gradient(A[m], 2, 3)
 np.gradient(x[m], x[m] * 2 + np.arange(x[m].size) ** 2) | np.gradient(n[m], np.flatnonzero(m))
 np.gradient(n[m], np.flatnonzero(m), edge_order=2) | np.gradient(f[m], np.flatnonzero(m)) | np.gradient(f[m], x[m])

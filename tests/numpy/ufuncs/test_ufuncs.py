@@ -271,6 +271,21 @@ def test_out_is_written_and_returned():
     check(function, X, Y)
 
 
+@pytest.mark.parametrize("sizes", [(1, 4), (4, 4), (1, 0)], ids=str)
+def test_an_output_broadcasts_other_results(sizes):
+    def function(x, out):
+        first, second = np.modf(x, out)
+        assert second.shape == out.shape
+        return np.stack([first, second, *np.divmod(x, 2.0, out=(None, out * 3)), *np.frexp(x, out=(out * 2, None))])
+
+    check(function, X[: sizes[0]], Y[: sizes[1]])
+
+
+def test_outputs_of_other_sizes_are_refused():
+    check_failure(np.modf, X[:2], Y, error=ValueError)
+    check_failure(np.modf, X[:1], Y[:2], Y, error=ValueError)
+
+
 def test_where_keeps_other_elements():
     check(lambda x, y: np.add(x, y, where=x > 2, out=y.copy()), X, Y)
     check(lambda x, y: np.add(x, y, where=[1, 0, 2, 0], out=y.copy(), signature=b"dd->d"), X, Y)

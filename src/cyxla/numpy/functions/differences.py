@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.errors import ShapeError
+from cyxla.errors import OutOfRangeError, ShapeError
 from cyxla.numpy.functions.mathematics import make_complex
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, cast
 from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.results.promotion import result_type
+from cyxla.numpy.tracing.trace import require_current, user_line
 from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN
 
 Array = Any  # a traced array, computed on by NumPy's functions
@@ -82,7 +83,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     dtype = array.dtype if array.dtype.kind in "fcV" else np.dtype(np.float64)
     if array.dtype.kind in "iu":
         array = cast(array, np.float64)
-    result = [cast(_differentiate(array, d, s, edge_order), dtype) for d, s in zip(axes, spacings, strict=True)]
+    result = [cast(_gradient_along(array, d, s, edge_order), dtype) for d, s in zip(axes, spacings, strict=True)]
     return result[0] if len(result) == 1 else tuple(result)
 
 
@@ -110,6 +111,8 @@ def _parse_spacing(spacing: Any, size: int) -> Any:
     if coordinates.dtype.kind in "iu":
         coordinates = coordinates.astype(np.float64)
     steps = np.diff(coordinates)
+    if not steps.size:
+        raise OutOfRangeError("index 0 is out of bounds for axis 0 with size 0", where=user_line())
     if isinstance(steps, np.ndarray) and (steps == steps[0]).all():
         return steps[0]
     return steps
@@ -117,6 +120,15 @@ def _parse_spacing(spacing: Any, size: int) -> Any:
 
 def _is_traced_list(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and any(isinstance(v, TracedArray) for v in value)
+
+
+def _gradient_along(f: Array, axis: int, step: Any, edge_order: int) -> Array:
+    """Compute a gradient; steps that are equal at run time are taken for one step, as NumPy does."""
+    result = _differentiate(f, axis, step, edge_order)
+    if not np.ndim(step) or require_current().program.gradients:  # of a step that may be 0
+        return result
+    is_even = np.all(np.equal(step, step[0]))
+    return np.where(is_even, _differentiate(f, axis, step[0], edge_order), result)
 
 
 def _differentiate(f: Array, axis: int, step: Any, edge_order: int) -> Array:

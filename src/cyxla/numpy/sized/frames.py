@@ -13,7 +13,7 @@ from cyxla.numpy.indexing.equal_values import require_equal, same_size
 from cyxla.numpy.indexing.ranges import range_of
 from cyxla.numpy.tracing.arrays.run_time_sizes import fail_unless, resized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, is_sized
-from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, in_order_of, value_of
+from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray, as_traced, in_order_of, value_of
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.records import dataclass
@@ -95,6 +95,7 @@ def align(operands: Sequence[Any], mismatch: Mismatch = _OPERANDS) -> tuple[list
 
     Runs in which the sizes do not broadcast fail. Operands of other types are returned as they are.
     """
+    operands = [_np.asarray(x) if isinstance(x, LazyList) else x for x in operands]  # its length may be of run time
     shapes = [shape_of(x) for x in operands]
     datas = [x.padded if isinstance(x, SizedArray) else x for x in operands]
     counts: dict[int, TracedArray] = {}

@@ -14,6 +14,7 @@ from cyxla.numpy.sized.frames import fail_unless, leave_if, rank_of, require_equ
 from cyxla.numpy.sized.table import call, sized
 from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, filled, is_sized, raise_unsupported, valid
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_strong, as_traced, is_traced, value_of
+from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN
 from cyxla.records import dataclass
 
@@ -117,10 +118,12 @@ def _gradient_along(func: Callable[..., Any], array: Any, axis: int, spacing: An
     dtype = array.dtype if array.dtype.kind in "fcV" else np.dtype(np.float64)
     array = array.astype(np.float64) if array.dtype.kind in "iu" else array
     data, counts = (array.padded, array.counts) if isinstance(array, SizedArray) else (array, {})
-    if data.shape[axis] <= order:
-        raise ValueError(_TOO_SMALL)
+    if axis in counts:
+        data = resized(data, axis, max(data.shape[axis], order + 1))
     line = _Line(data, axis, array.shape[axis])
     step = spacing if rank_of(spacing) == 0 else line.steps(spacing)
+    if data.shape[axis] <= order:
+        raise ValueError(_TOO_SMALL)
     fail_unless(_np.greater(line.count, order), line.count, order, _TOO_SMALL, ValueError)
     result = line.gradient(step, order)
     return wrapped(result.astype(dtype), counts)
@@ -177,6 +180,17 @@ class _Line:
 
     def gradient(self, step: Any, order: int) -> Any:
         """Return the derivatives by numbers that are a step apart, or by those of unequal steps."""
+        if not isinstance(step, _Line):
+            return self._gradient(step, order)
+        result = self._gradient(step, order)
+        if require_current().program.gradients:  # of a step that may be 0
+            return result
+        inside = np.arange(step.data.shape[0]) < step.count
+        first = step.data[0]
+        alike = _np.all(_np.logical_or(_np.equal(step.data, first), _np.logical_not(inside)))
+        return _np.where(alike, self._gradient(first, order), result)  # equal steps are taken for one, as by NumPy
+
+    def _gradient(self, step: Any, order: int) -> Any:
         is_even = not isinstance(step, _Line)
         inner = self._even(step) if is_even else self._uneven(step)
         ends = [step, step, step, step] if is_even else [step.part(0, 1), step.part(1, 2), step.from_end(2),
@@ -199,14 +213,11 @@ class _Line:
         return (self.part(2, None) - self.part(None, -2)) / (2.0 * step)
 
     def _uneven(self, steps: _Line) -> Any:
-        """Return the inner derivatives by unequal steps; equal ones are taken for one step, as by NumPy."""
-        inside = np.arange(steps.data.shape[0]) < steps.count
-        alike = _np.all(_np.logical_or(_np.equal(steps.data, steps.data[0]), _np.logical_not(inside)))
+        """Return the inner derivatives by unequal steps."""
         before, after = (self.along(w) for w in (steps.data[:-1], steps.data[1:]))
         total = before + after
         a, b, c = -after / (before * total), (after - before) / (before * after), before / (after * total)
-        uneven = a * self.part(None, -2) + b * self.part(1, -1) + c * self.part(2, None)
-        return _np.where(alike, self._even(steps.data[0]), uneven)
+        return a * self.part(None, -2) + b * self.part(1, -1) + c * self.part(2, None)
 
 
 def _edge(rows: Sequence[Any], near: Any, far: Any, *, is_even: bool) -> Any:

@@ -367,8 +367,20 @@ def to_outputs(results: Sequence[TracedArray], out: Any, where: Any, casting: st
     """Return the results of a ufunc, masked by ``where=`` and written to ``out=`` if given."""
     targets = out if isinstance(out, tuple) else (out,)
     targets = (*targets, *[None] * (len(results) - len(targets)))
-    outputs = [_to_output(r, t, where, casting, name) for r, t in zip(results, targets, strict=True)]
+    outputs = [
+        _to_output(r, t, where, casting, name) for r, t in zip(_stretched(results, targets), targets, strict=True)
+    ]
     return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+def _stretched(results: Sequence[TracedArray], targets: Sequence[Any]) -> Sequence[TracedArray]:
+    """Broadcast the results of a ufunc, of which one has a larger array as output, to its shape."""
+    larger = [np.shape(t) for t in targets if t is not None and np.shape(t) != results[0].shape]
+    if len(results) == 1 or not larger:
+        return results
+    for shape in larger:
+        _check_output_shape(results[0].shape, shape)
+    return [TracedArray(broadcast_to(value_of(r), larger[0])) for r in results]
 
 
 def _to_output(result: TracedArray, target: Any, where: Any, casting: str, name: str) -> Any:

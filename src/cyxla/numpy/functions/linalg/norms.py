@@ -60,7 +60,7 @@ def _vector_norms(x: Array, order: Any, axis: int, keepdims: bool) -> Array:
     options: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
     if isinstance(order, str):
         raise ValueError(f"Invalid norm order '{order}' for vectors")
-    if order in _EXTREMES:
+    if not np.ndim(order) and order in _EXTREMES:
         return _EXTREMES[order](np.abs(x), **options)
     if order == 0:
         return np.sum((x != 0).astype(x.real.dtype), **options)
@@ -68,8 +68,11 @@ def _vector_norms(x: Array, order: Any, axis: int, keepdims: bool) -> Array:
         return np.sum(np.abs(x), **options)
     if order is None or order == 2:
         return np.sqrt(np.sum(_squared_magnitudes(x), **options))
-    powers = np.sum(np.abs(x) ** order, **options)
-    return powers ** np.reciprocal(order, dtype=powers.dtype)
+    magnitudes = np.abs(x)
+    magnitudes **= order  # keeps dtype and shape
+    powers = np.sum(magnitudes, **options)
+    powers **= np.reciprocal(order, dtype=powers.dtype)
+    return powers
 
 
 def _matrix_norms(x: Array, order: Any, axes: tuple[int, ...], keepdims: bool) -> Array:

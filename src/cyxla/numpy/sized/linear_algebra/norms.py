@@ -86,8 +86,10 @@ def _vector_norms(x: Any, order: Any, axes: tuple[int, ...], keepdims: bool) -> 
         return _np.min(magnitudes, **options)
     if order == 1:
         return _np.sum(magnitudes, **options)
-    powers = _np.sum(_np.power(magnitudes, order), **options)
-    return _np.power(powers, np.reciprocal(order, dtype=powers.dtype))
+    magnitudes **= order  # keeps dtype and shape
+    powers = _np.sum(magnitudes, **options)
+    powers **= np.reciprocal(order, dtype=powers.dtype)
+    return powers
 
 
 _OF_VALUES: Final[dict[Any, Callable[..., Any]]] = {

@@ -342,7 +342,7 @@ def assign(array: Any, key: Any, value: Any) -> None:
     at = resolve(array, key)
     counts = at.counts()
     if at.frame.counts and at.sizes:
-        _write_at_indices(at, lambda target, items: _assign_within(target, items, counts, value))
+        _write_at_indices(at, lambda target, items: _assign_within(target, items, counts, value, is_indexed=True))
     elif at.frame.counts:
         _write_at_indices(at, lambda target, items: _assign_all(target, items, counts, value))
     elif counts:
@@ -372,24 +372,27 @@ def _key_parts(key: Any) -> list[Any]:
     return [value_of(p).instruction if isinstance(p, TracedArray) else p for p in parts]
 
 
-def _assign_within(target: TracedArray, key: Any, counts: Mapping[int, TracedArray], value: Any) -> None:
+def _assign_within(
+    target: TracedArray, key: Any, counts: Mapping[int, TracedArray], value: Any, *, is_indexed: bool = False
+) -> None:
     """Assign to elements inside run-time sizes, but not to padding."""
     part: Any = target[key]
     region = SizedArray(part, counts)
-    op = _value_like(region, value)
+    op = _value_like(region, value, is_indexed=is_indexed)
     target[key] = TracedArray(xla.select(value_of(valid(region)), op, value_of(part)))
 
 
 def _assign_all(target: TracedArray, key: Any, counts: Mapping[int, TracedArray], value: Any) -> None:
     """Assign to elements of which those of the padding do not matter."""
-    target[key] = TracedArray(_value_like(SizedArray(target[key], counts), value))
+    target[key] = TracedArray(_value_like(SizedArray(target[key], counts), value, is_indexed=True))
 
 
-def _value_like(region: SizedArray, value: Any) -> Any:
+def _value_like(region: SizedArray, value: Any, *, is_indexed: bool) -> Any:
     """Convert a value to the dtype of a region, and broadcast it to its padded shape."""
     is_array = isinstance(value, (SizedArray, TracedArray)) or is_traced(value)
-    data = fit(value, region.shape, region.padded.shape, _ASSIGN_MESSAGE) if is_array or np.ndim(value) else value
-    op = convert_for_assignment(data, region.padded)
+    if is_array or np.ndim(value):
+        value = fit(value, region.shape, region.padded.shape, _ASSIGN_MESSAGE, is_indexed=is_indexed)
+    op = convert_for_assignment(value, region.padded)
     leading = max(op.shape.rank - region.ndim, 0)
     if any(n != 1 for n in op.shape.dims[:leading]):
         raise ShapeError(f"could not broadcast input array from shape {op.shape.dims}", where=_trace.user_line())

@@ -12,7 +12,7 @@ from cyxla.errors import ShapeError, UnimplementedError
 from cyxla.numpy.indexing.equal_values import require_equal, same_size
 from cyxla.numpy.indexing.ranges import range_of
 from cyxla.numpy.tracing.arrays.run_time_sizes import fail_unless, resized
-from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, is_sized
+from cyxla.numpy.tracing.arrays.sized_array import SizedArray, as_size, is_sized, product
 from cyxla.numpy.tracing.arrays.traced_array import LazyList, TracedArray, as_traced, in_order_of, value_of
 from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.trace import require_current
@@ -193,7 +193,8 @@ def stretched(data: TracedArray, axis: int, count: Any, bound: int, size: Any) -
 
 
 def fit(
-    value: Any, shape: Sequence[Any], bounds: Sequence[int], message: str, *, as_view: bool = False
+    value: Any, shape: Sequence[Any], bounds: Sequence[int], message: str, *, as_view: bool = False,
+    is_indexed: bool = False,
 ) -> TracedArray:  # fmt: skip
     """Return the padded elements of a value that is broadcast to a shape; runs in which that is impossible fail.
 
@@ -209,11 +210,18 @@ def fit(
         Text of the error, with places for a size and the one that it must be.
     as_view : bool
         Whether the result sees writes to the value.
+    is_indexed : bool
+        Whether the shape is that of an assignment by arrays of indices, which takes leading dimensions of any size if
+        the others have no elements.
     """
     data = value.padded if isinstance(value, SizedArray) else as_traced(value)
+    fits: Any
     for d, size in enumerate(shape_of(value)[: max(data.ndim - len(shape), 0)]):  # assignments drop leading sizes of 1
         if isinstance(size, TracedArray):
-            fail_unless(_np.equal(size, 1), size, 1, message)
+            fits = _np.equal(size, 1)
+            if is_indexed:
+                fits = _np.logical_or(fits, _np.equal(product(shape_of(value)[data.ndim - len(shape) :]), 0))
+            fail_unless(fits, size, 1, message)
             data = resized(data, d, 1)
     for k, size in enumerate(reversed(shape_of(value)[-len(shape) :] if shape else ()), 1):
         target, bound = shape[-k], bounds[-k]
@@ -224,7 +232,7 @@ def fit(
             continue
         is_same = isinstance(target, TracedArray) and same_size(size, target)
         if not is_same:
-            fits: Any = _np.logical_or(_np.equal(size, target), _np.equal(size, 1))
+            fits = _np.logical_or(_np.equal(size, target), _np.equal(size, 1))
             fail_unless(fits, size, target, message)
         new_size = target if not is_same and _may_be_one(size) else size
         stretch = partial(stretched, axis=-k, count=size, bound=bound, size=new_size)

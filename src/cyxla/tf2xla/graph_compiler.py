@@ -18,6 +18,7 @@ from cyxla.core.framework.types import HANDLES
 from cyxla.core.graph.algorithm import topological_order
 from cyxla.core.graph.graph import Graph, Node
 from cyxla.errors import InternalError, OpError
+from cyxla.tf2xla.bounded_kernels import compile_padded
 from cyxla.tf2xla.functions import call_function
 from cyxla.tf2xla.xla_context import XlaContext
 from cyxla.tf2xla.xla_expression import ExpressionKind, XlaExpression
@@ -88,7 +89,8 @@ class GraphCompiler:
 
     def _emit(self, node: Node, inputs: list[XlaExpression]) -> list[XlaExpression | None]:
         ctx = XlaOpKernelContext(self.compiler.kernel(node), inputs, self.context)
-        ctx.kernel.compile(ctx)
+        if not compile_padded(ctx):
+            ctx.kernel.compile(ctx)
         if self.context.builder.first_error is not None:
             raise self.context.builder.first_error
         if self._checks:

@@ -9,6 +9,7 @@ import numpy as np
 
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
+from cyxla.tf2xla.lib.size_bounds import Range, SizeBounds
 from cyxla.tf2xla.lib.size_checks import SizeChecks
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_expression import XlaExpression
@@ -40,6 +41,7 @@ class XlaContext:
         self.retvals: dict[int, XlaExpression] = {}
         self.resources: list[XlaResource] = []
         self.size_checks = SizeChecks()  # of sizes that are known only at run time
+        self.size_bounds = SizeBounds()
         self._constants = ConstantEvaluator()
 
     def reducer(self, opcode: str, dtype: DataType) -> XlaComputation:
@@ -54,3 +56,10 @@ class XlaContext:
         if isinstance(expression.value, XlaOp):
             return self._constants.value(expression.value)
         return None
+
+    def range_of(self, expression: XlaExpression) -> Range | None:
+        """Return the least and greatest values of integers, constants or computed of sizes; None if unknown."""
+        value = self.constant_value(expression)
+        if value is not None:
+            return (value.astype(np.int64),) * 2 if value.dtype.kind in "iu" else None
+        return self.size_bounds.range_of(expression.value) if isinstance(expression.value, XlaOp) else None

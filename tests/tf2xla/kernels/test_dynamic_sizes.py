@@ -14,7 +14,7 @@ import cyxla
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.graph import Graph
-from cyxla.errors import InvalidArgumentError, UnimplementedError
+from cyxla.errors import InvalidArgumentError
 
 TYPES = [np.bool_, np.float16, np.float32, np.float64, np.int8, np.uint8, np.int32, np.int64, np.complex64]
 SHAPES: list[tuple[int, ...]] = [(), (0,), (1,), (7,), (3, 4), (2, 0), (2, 3, 2)]
@@ -187,18 +187,3 @@ def test_mean_of_a_masked_array(platform: str) -> None:
     found = session.run([chosen.name, mean.name], {x.name: values, mask.name: which})
     np.testing.assert_array_equal(found[0], values[which])
     np.testing.assert_allclose(found[1], values[which].mean(), rtol=1e-6)
-
-
-REFUSED: dict[str, Any] = {
-    "sorted": lambda p: apply_op("TopKV2", p, np.int32(1))[0],
-    "flattened": lambda p: apply_op("Reshape", apply_op("ExpandDims", p, np.int32(0)), _axis(-1)),
-    "gathered from": lambda p: apply_op("GatherV2", p, np.int32(0), np.int32(0)),
-}
-
-
-@pytest.mark.parametrize("make", REFUSED.values(), ids=REFUSED)
-def test_others_refuse_them(make: Any) -> None:
-    """A node without support for dynamic sizes raises an error that names them."""
-    session, (x, y) = _session(make, "interpreter")
-    with pytest.raises(UnimplementedError, match="known only at run time"):
-        session.run([y], {x: np.ones(4, np.float32)})

@@ -86,7 +86,7 @@ def _repeated(padded: XlaOp, own: Mapping[int, XlaOp], sizes: Mapping[int, XlaOp
     return padded
 
 
-def _padded(result: XlaOp) -> XlaOp:
+def padded_result(result: XlaOp) -> XlaOp:
     """Return an array whose sizes follow from its operands' with its sizes set."""
     shape = result.shape
     sizes = [d for d, flag in enumerate(shape.dynamic) if flag]
@@ -98,11 +98,12 @@ def _padded(result: XlaOp) -> XlaOp:
 
 
 @_rule(
-    "Concat", "ConcatV2", "Transpose", "Reverse", "ReverseV2", "Pad", "PadV2", "MatMul", "BatchMatMul", "BatchMatMulV2"
-)
+    "Concat", "ConcatV2", "Transpose", "ConjugateTranspose", "Reverse", "ReverseV2", "Pad", "PadV2", "MatMul",
+    "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3",
+)  # fmt: skip
 def _of_any_size(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
     """Call a kernel whose instructions take dynamic sizes themselves."""
-    return _padded(kernel(*args, **attrs))
+    return padded_result(kernel(*args, **attrs))
 
 
 def rule_of(op: str) -> Rule | None:
@@ -113,33 +114,18 @@ def rule_of(op: str) -> Rule | None:
     return _elementwise if ops.look_up(op).shape_inference_fn in ELEMENTWISE_SHAPES else None
 
 
+@_rule("Equal", "NotEqual")
+def _comparison(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
+    """Compare as `_elementwise`; arrays that do not broadcast must be errors."""
+    if not attrs["incompatible_shape_error"]:
+        for x in args:
+            require_static(x, "an operand of a comparison that is false for other shapes")
+    return _elementwise(kernel, args, attrs)
+
+
 def compared_sizes(op: str, args: Sequence[Any], attrs: Mapping[str, Any]) -> list[SizePair]:
     """Return the sizes of operands that must be equal at run time; raises as `sizes_that_agree`."""
-    return sizes_that_agree(op, rule_of(op) is _elementwise, args, attrs)
-
-
-@_rule("Gather", "GatherV2")
-def _gather(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
-    """Replace the gathered dimension by those of the indices, with their dynamic sizes."""
-    params, indices, *rest = args
-    require_static(params, "the operand of a gather")
-    batch = attrs.get("batch_dims", 0)
-    if batch:
-        require_static(indices, "the indices of a batched gather")
-    padded, sizes = split_dynamic(indices)
-    axis = axis_of(rest[0], rank_of(params)) if rest else 0
-    return with_sizes(kernel(params, padded, *rest, **attrs), {axis + d: size for d, size in sizes.items()})
-
-
-@_rule("GatherNd")
-def _gather_nd(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
-    """Set the dynamic sizes of the leading dimensions of the indices."""
-    params, indices = args
-    require_static(params, "the operand of a gather")
-    padded, sizes = split_dynamic(indices)
-    if rank_of(padded) - 1 in sizes:
-        require_static(indices, "the indices of a gather")
-    return with_sizes(kernel(params, padded, **attrs), sizes)
+    return sizes_that_agree(op, rule_of(op) in (_elementwise, _comparison), args, attrs)
 
 
 @_rule("Squeeze")
@@ -163,15 +149,21 @@ def _expand_dims(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) 
     return with_sizes(kernel(padded, args[1], **attrs), {d + (axis <= d): size for d, size in sizes.items()})
 
 
-@_rule("Reshape")
-def _reshape(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
-    """Reshape arrays with a dynamic number of rows, which must be given as -1."""
-    x, shape = args
+@_rule("Unique", "UniqueV2")
+def _unique(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> list[XlaOp]:
+    """Give padding the value of the first slice, which adds none."""
+    x, *axes = args
     padded, sizes = split_dynamic(x)
-    row = prod(sizes_of(padded)[1:])
-    if set(sizes) != {0} or not shape.size or shape[0] != -1 or prod(shape[1:].tolist()) != row:
-        require_static(x, "the input of Reshape")
-    return with_sizes(kernel(padded, shape, **attrs), sizes)
+    axis = axis_of(axes[0], rank_of(padded)) if axes and axes[0].size else 0
+    along = sizes.pop(axis, None)
+    padded = mask_padding(padded, sizes, scalar(padded, 0))
+    if along is None or not sizes_of(padded)[axis]:
+        values, index = kernel(padded, *axes, **attrs)
+        return [with_sizes(values, sizes), index]
+    first = broadcast_to(xla.slice_in_dim(padded, 0, 1, 1, axis), sizes_of(padded))
+    values, index = kernel(mask_padding(padded, {axis: along}, first), *axes, **attrs)
+    values, own = split_dynamic(values)
+    return [with_sizes(values, {**sizes, axis: xla.minimum(own[axis], along)}), with_sizes(index, {0: along})]
 
 
 # ------------------------------------------------------------------------------------------------------- reductions

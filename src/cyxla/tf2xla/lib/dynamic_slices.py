@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.geometry.strided_slices import strided_index
-from cyxla.errors import ShapeError
-from cyxla.tf2xla.lib.dynamic_sizes import set_dynamic_size
+from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.tf2xla.lib.dynamic_sizes import set_dynamic_size, split_dynamic
+from cyxla.tf2xla.lib.size_checks import SizePair
+from cyxla.tf2xla.lib.strided_slices import read_index
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -26,6 +28,11 @@ _WIDE = ElementType.S64
 def element(vector: XlaOp, i: int) -> XlaOp:
     """Return an element of a vector as s64."""
     return xla.convert(xla.reshape(xla.slice_in_dim(vector, i, i + 1), ()), _WIDE)
+
+
+def _wide(size: XlaOp | int, like: XlaOp) -> XlaOp:
+    """Return a size as s64."""
+    return scalar(like, size) if isinstance(size, int) else xla.convert(size, _WIDE)
 
 
 def rows_from(x: XlaOp, dimension: int, start: XlaOp, step: int, count: int) -> XlaOp:
@@ -46,15 +53,49 @@ def rows_from(x: XlaOp, dimension: int, start: XlaOp, step: int, count: int) -> 
     )
 
 
-def slice_from(x: XlaOp, begin: XlaOp, size: XlaOp) -> XlaOp:
-    """Slice with dynamic start and sizes; -1 means up to the end."""
-    counts = []
-    for d, n in enumerate(sizes_of(x)):
+def slice_from(
+    x: XlaOp, begin: XlaOp, size: XlaOp, known: Sequence[slice] | None = None
+) -> tuple[XlaOp, list[SizePair]]:
+    """Slice with start and sizes known at run time, -1 for all up to the end.
+
+    Parameters
+    ----------
+    x : XlaOp
+    begin, size : XlaOp
+        Vectors of integers.
+    known : sequence of slice, optional
+        Slices of static dimensions, if start and sizes are constants.
+
+    Returns
+    -------
+    XlaOp
+        Slice.
+    list of SizePair
+        Checks that slices of arrays of dynamic size are inside of them.
+    """
+    padded, sizes = split_dynamic(x)
+    counts, checks = {}, []
+    for d, bound in enumerate(sizes_of(padded)):
+        if known is not None and d not in sizes:
+            padded = xla.slice_in_dim(padded, known[d].start, known[d].stop, 1, d)
+            continue
         start, requested = element(begin, d), element(size, d)
-        rest = scalar(start, n) - start
-        x = rows_from(x, d, start, 1, n)
-        counts.append(select(xla.lt(requested, scalar(requested, 0)), rest, xla.minimum(requested, rest)))
-    return _with_sizes(x, dict(enumerate(counts)))
+        n = _wide(sizes.get(d, bound), start)
+        rest = n - start
+        is_open = xla.lt(requested, scalar(requested, 0))
+        padded = rows_from(padded, d, start, 1, bound)
+        counts[d] = select(is_open, rest, xla.minimum(requested, rest))
+        if sizes:
+            end = select(is_open, xla.maximum(n, start), start + requested)
+            holds = xla.and_(xla.ge(start, scalar(start, 0)), xla.le(end, n))
+            checks.append(_inside(holds, end, n, "a slice is not inside of a dimension"))
+    return _with_sizes(padded, counts), checks
+
+
+def _inside(holds: XlaOp, value: XlaOp, size: XlaOp, reason: str) -> SizePair:
+    """Return a check that raises unless a condition holds; its message names a number and the size."""
+    value, size = (xla.convert(n, ElementType.S32) for n in (value, size))
+    return SizePair(value, size, InvalidArgumentError, reason, holds)
 
 
 def _with_sizes(x: XlaOp, counts: Mapping[int, XlaOp]) -> XlaOp:
@@ -99,10 +140,18 @@ class DynamicStridedSlice:
         Vectors of bounds.
     strides : ndarray
     masks : mapping of str to int
+    known : sequence, optional
+        NumPy's index of the slice, if the bounds are constants.
     """
 
     def __init__(
-        self, shape: Sequence[int], begin: XlaOp, end: XlaOp, strides: Array, masks: Mapping[str, int]
+        self,
+        shape: Sequence[int],
+        begin: XlaOp,
+        end: XlaOp,
+        strides: Array,
+        masks: Mapping[str, int],
+        known: Sequence[Any] | None = None,
     ) -> None:
         if not sizes_of(begin) == sizes_of(end) == strides.shape:
             raise ShapeError(
@@ -110,54 +159,71 @@ class DynamicStridedSlice:
                 "vectors of one length"
             )
         self.entries = entries_of(shape, strides, masks)
-        self._begin, self._end, self._strides, self._masks = begin, end, strides, masks
+        self._begin, self._end, self._strides, self._masks, self._known = begin, end, strides, masks, known
 
     def step(self, entry: Entry) -> int:
         """Return the stride of an entry."""
         return int(self._strides[entry.i]) if entry.kind == "range" else 1
 
-    def start(self, entry: Entry, size: int) -> XlaOp:
+    def start(self, entry: Entry, size: XlaOp | int) -> XlaOp:
         """Return the index of the first element; negative indices count from the end."""
-        low, high = (0, size) if self.step(entry) > 0 else (-1, size - 1)
-        first = low if self.step(entry) > 0 else high
-        return self._bound(self._begin, "begin_mask", entry, size, low, high, first)
+        return self._bound(self._begin, "begin_mask", entry, size, is_last=self.step(entry) < 0)
 
-    def count(self, entry: Entry, size: int) -> XlaOp:
+    def count(self, entry: Entry, size: XlaOp | int) -> XlaOp:
         """Return the number of elements."""
         step = self.step(entry)
-        low, high = (0, size) if step > 0 else (-1, size - 1)
-        stop = self._bound(self._end, "end_mask", entry, size, low, high, high if step > 0 else low)
+        stop = self._bound(self._end, "end_mask", entry, size, is_last=step > 0)
         reach = stop - self.start(entry, size) if step > 0 else self.start(entry, size) - stop
         return (reach + scalar(reach, abs(step) - 1)) / scalar(reach, abs(step))
 
-    def _bound(self, of: XlaOp, mask: str, entry: Entry, size: int, low: int, high: int, masked: int) -> XlaOp:
+    def _wrapped(self, of: XlaOp, entry: Entry, size: XlaOp | int) -> tuple[XlaOp, XlaOp]:
+        """Return an index that counts from the front, and the size."""
         index = element(of, entry.i)
-        if self._masks[mask] >> entry.i & 1:
-            return scalar(index, masked)
-        wrapped = select(xla.lt(index, scalar(index, 0)), index + scalar(index, size), index)
-        return xla.clamp(scalar(index, low), wrapped, scalar(index, high))
+        n = _wide(size, index)
+        return select(xla.lt(index, scalar(index, 0)), index + n, index), n
 
-    def apply(self, x: XlaOp) -> XlaOp:
-        """Return the slice."""
+    def _bound(self, of: XlaOp, mask: str, entry: Entry, size: XlaOp | int, *, is_last: bool) -> XlaOp:
+        """Return an index within the range of the step's direction; one end of the range if it is masked."""
+        wrapped, n = self._wrapped(of, entry, size)
+        below = scalar(n, 0 if self.step(entry) > 0 else -1)
+        low, high = below, n + below
+        if self._masks[mask] >> entry.i & 1:
+            return high if is_last else low
+        return xla.clamp(low, wrapped, high)
+
+    def apply(self, x: XlaOp) -> tuple[XlaOp, list[SizePair]]:
+        """Return the slice, and checks that indices of dimensions of dynamic size are inside of them."""
+        padded, sizes = split_dynamic(x)
         shape: list[int] = []
         counts: dict[int, XlaOp] = {}
+        checks: list[SizePair] = []
         d = 0
         for entry in self.entries:
             if entry.kind == "new":
                 shape.append(1)
                 continue
-            size = sizes_of(x)[d]
+            bound = sizes_of(padded)[d]
+            size = sizes.get(d, bound)
             if entry.kind == "single":
-                x = rows_from(x, d, self.start(entry, size), 1, 1)
+                padded = rows_from(padded, d, self.start(entry, size), 1, 1)
+                if d in sizes:
+                    index, n = self._wrapped(self._begin, entry, size)
+                    holds = xla.and_(xla.ge(index, scalar(index, 0)), xla.lt(index, n))
+                    checks.append(_inside(holds, index, n, "an index is out of the range of a size"))
+            elif entry.kind == "range" and d not in sizes and self._known is not None:
+                padded = read_index(padded, (*[slice(None)] * d, self._known[entry.i]))
+                shape.append(sizes_of(padded)[d])
             elif entry.kind == "range":
-                limit = -(-size // abs(self.step(entry)))
+                limit = -(-bound // abs(self.step(entry)))
                 counts[len(shape)] = self.count(entry, size)
-                x = rows_from(x, d, self.start(entry, size), self.step(entry), limit)
+                padded = rows_from(padded, d, self.start(entry, size), self.step(entry), limit)
                 shape.append(limit)
             else:
-                shape.append(size)
+                if d in sizes:
+                    counts[len(shape)] = _wide(sizes[d], sizes[d])
+                shape.append(bound)
             d += 1
-        return _with_sizes(xla.reshape(x, shape), counts)
+        return _with_sizes(xla.reshape(padded, shape), counts), checks
 
     def scatter(self, value: XlaOp, sizes: Sequence[int]) -> XlaOp:
         """Write a value to the slice in an array of zeros."""

@@ -94,7 +94,7 @@ def _check_bounds(sizes: Sequence[Size], bounds: set[int]) -> None:
         refuse_dynamic(dynamic.operand, "an operand", f", beside {other.operand.shape}")
 
 
-def _equal(sizes: Sequence[Size], **failure: Any) -> Iterator[SizePair]:
+def equal_sizes(sizes: Sequence[Size], **failure: Any) -> Iterator[SizePair]:
     """Yield pairs of sizes that must be equal."""
     _check_bounds(sizes, {size.bound for size in sizes})
     if all(size.value is None for size in sizes):
@@ -133,7 +133,7 @@ def _joined(values: Sequence[XlaOp], axis: Any) -> Iterator[SizePair]:
     along = axis_of(axis, rank, "the dimension to join in")
     for d in range(rank):
         if d != along:
-            yield from _equal(sizes_at(values, d - rank))
+            yield from equal_sizes(sizes_at(values, d - rank))
 
 
 def _multiplied(args: Sequence[Any], attrs: Attrs, *, is_broadcast: bool = False) -> Iterator[SizePair]:
@@ -142,15 +142,15 @@ def _multiplied(args: Sequence[Any], attrs: Attrs, *, is_broadcast: bool = False
     if min(rank_of(x), rank_of(y)) < 2:
         return  # the kernel raises
     is_turned = list(attrs.values())
-    yield from _equal([sizes_in(x)[-2 if is_turned[0] else -1], sizes_in(y)[-1 if is_turned[1] else -2]])
+    yield from equal_sizes([sizes_in(x)[-2 if is_turned[0] else -1], sizes_in(y)[-1 if is_turned[1] else -2]])
     for position in range(-max(rank_of(x), rank_of(y)), -2):
         sizes = sizes_at(args, position)
         if is_broadcast:
             yield from _broadcast(sizes)
             many = [size for size in sizes if not size.is_one]
-            yield from _equal(many, error=UnimplementedError, reason="a batch of one element is not broadcast")
+            yield from equal_sizes(many, error=UnimplementedError, reason="a batch of one element is not broadcast")
         else:
-            yield from _equal(sizes)
+            yield from equal_sizes(sizes)
 
 
 AGREEMENTS: dict[str, Callable[[Sequence[Any], Attrs], Iterator[SizePair]]] = {
@@ -158,7 +158,9 @@ AGREEMENTS: dict[str, Callable[[Sequence[Any], Attrs], Iterator[SizePair]]] = {
     "ConcatV2": lambda args, attrs: _joined(args[0], args[1]),
     "MatMul": _multiplied,
     "BatchMatMul": _multiplied,
-    "BatchMatMulV2": lambda args, attrs: _multiplied(args, attrs, is_broadcast=True),
+    **dict.fromkeys(
+        ("BatchMatMulV2", "BatchMatMulV3"), lambda args, attrs: _multiplied(args, attrs, is_broadcast=True)
+    ),
 }
 
 

@@ -24,12 +24,16 @@ WIDTH = 2  # numbers of a check
 
 @dataclass(frozen=True)
 class SizePair:
-    """Two sizes, s32 scalars, that an op requires to be equal, and what it raises where they are not."""
+    """Two sizes, s32 scalars, that an op requires to be equal, and what it raises where they are not.
+
+    With `holds`, a bool, the requirement is another one.
+    """
 
     left: XlaOp
     right: XlaOp
     error: type[OpError] = ShapeError
     reason: str = "incompatible sizes"
+    holds: XlaOp | None = None
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,8 @@ class SizeChecks:
         """Add a check of two sizes."""
         self.checks.append(SizeCheck(node, op, pair.error, pair.reason))
         both = xla.concatenate([xla.reshape(x, (1,)) for x in (pair.left, pair.right)], 0)
-        differ = broadcast_to(xla.ne(pair.left, pair.right), (WIDTH,))
+        fails = xla.ne(pair.left, pair.right) if pair.holds is None else xla.not_(pair.holds)
+        differ = broadcast_to(fails, (WIDTH,))
         self._values.append(select(differ, both + scalar(both, 1), zeros_like(both)))
 
     def add(self, checks: Sequence[SizeCheck], values: XlaOp) -> None:

@@ -16,6 +16,7 @@ from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import NUMBER, DataType, as_data_type
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
 from cyxla.tf2xla.lib.bounded_shapes import runtime_sizes
+from cyxla.tf2xla.lib.dynamic_reshapes import reshape_at_run_time
 from cyxla.tf2xla.lib.dynamic_sizes import is_dynamic, set_dynamic_size
 from cyxla.tf2xla.lib.typed_values import cast, full
 from cyxla.tf2xla.lib.unique import compress_indices, first_equal, first_equal_row, number_groups, rows_at
@@ -141,25 +142,26 @@ def _one_hot(indices: XlaOp, depth: Array, on_value: XlaOp, off_value: XlaOp, *,
 # ---------------------------------------------------------------------------------------------------------- shapes
 
 
-@xla_kernel("Shape", metadata=True)
+@xla_kernel(("Shape", "ShapeN"), metadata=True)
 def _shape(ctx: XlaOpKernelContext) -> Any:
-    """Output a constant, except for arrays with dynamic sizes."""
-    if (sizes := _dynamic_sizes(ctx)) is None:
-        ctx.set_constant_output(0, np.array(ctx.input_shape(0)))
-        return None
-    return cast(xla.concatenate([xla.reshape(n, (1,)) for n in sizes], 0), ctx.attr("out_type"))
-
-
-def _dynamic_sizes(ctx: XlaOpKernelContext) -> list[XlaOp] | None:
-    """Return the sizes of an input if any of them is dynamic, else None."""
-    value = ctx.input_expression(0).value
-    return runtime_sizes(value) if isinstance(value, XlaOp) and is_dynamic(value) else None
-
-
-@xla_kernel("ShapeN", metadata=True)
-def _shapes(ctx: XlaOpKernelContext) -> Any:
+    """Output constants, except for arrays with dynamic sizes."""
     for i in range(ctx.num_inputs):
-        ctx.set_constant_output(i, np.array(ctx.input_shape(i)))
+        if (sizes := _dynamic_sizes(ctx, i)) is None:
+            ctx.set_constant_output(i, np.array(ctx.input_shape(i)))
+        else:
+            vector = xla.concatenate([xla.reshape(n, (1,)) for n in sizes], 0)
+            ctx.set_output(i, cast(vector, ctx.attr("out_type")))
+
+
+def _dynamic_sizes(ctx: XlaOpKernelContext, key: int = 0) -> list[XlaOp] | None:
+    """Return the sizes of an input if any of them is dynamic, else None."""
+    value = ctx.input_expression(key).value
+    if not isinstance(value, XlaOp) or not is_dynamic(value):
+        return None
+    sizes = runtime_sizes(value)
+    for size, bound in zip(sizes, sizes_of(value), strict=True):
+        ctx.xla.size_bounds.note(size, bound)
+    return sizes
 
 
 @xla_kernel("Size", metadata=True)
@@ -175,9 +177,18 @@ def _rank(ctx: XlaOpKernelContext) -> Any:
     ctx.set_constant_output(0, np.array(len(ctx.input_expression(0).shape)))
 
 
-@lowering("Reshape", const=("shape",))
-def _reshape(x: XlaOp, shape: Array) -> XlaOp:
-    return xla.reshape(x, reshaped(prod(sizes_of(x)), shape))
+@xla_kernel("Reshape", const=("shape",))
+def _reshape(ctx: XlaOpKernelContext) -> Any:
+    """Emit a reshape for constant sizes of a static array, else a dynamic one."""
+    x, sizes = ctx.dynamic_input("tensor"), ctx.input_expression("shape")
+    bounds = None if ctx.xla.constant_value(sizes) is not None else ctx.xla.range_of(sizes)
+    if bounds is None and not is_dynamic(x):
+        return xla.reshape(x, reshaped(prod(sizes_of(x)), ctx.constant_input("shape")))
+    if bounds is None:
+        bounds = (ctx.constant_input("shape"),) * 2
+    result, check = reshape_at_run_time(x, sizes.as_xla_op(ctx.builder), *bounds)
+    ctx.xla.size_checks.add_pair(ctx.kernel.name, ctx.kernel.type_string, check)
+    return result
 
 
 @lowering("ExpandDims", const=("dim",))

@@ -25,8 +25,10 @@ from cyxla.core.framework.geometry.strided_slices import MASKS, slice_index, str
 from cyxla.core.framework.geometry.windows import Windows
 from cyxla.core.framework.types import FLOATING, DataType
 from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.tf2xla.lib.dynamic_sizes import is_dynamic
 from cyxla.tf2xla.lib.dynamic_slices import DynamicStridedSlice, slice_from
 from cyxla.tf2xla.lib.gather_scatter import gather_slices, scatter_nd
+from cyxla.tf2xla.lib.size_checks import SizePair
 from cyxla.tf2xla.lib.strided_slices import read_index, strided_update, write_index
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
 from cyxla.types import ElementType
@@ -116,28 +118,36 @@ def _split_v(value: XlaOp, size_splits: Array, split_dim: Array, *, num_split: i
 @xla_kernel("Slice")
 def _slice(ctx: XlaOpKernelContext) -> Any:
     """Emit a static slice if start and sizes are constants, a dynamic-slice if only the sizes are."""
-    x = ctx.input("input")
+    x = ctx.dynamic_input("input")
     begin, size = (ctx.xla.constant_value(ctx.input_expression(name)) for name in ("begin", "size"))
     if size is None:
         return _slice_of_any_size(ctx, x)
     if begin is not None:
         index = slice_index(sizes_of(x), begin, size)
+        if is_dynamic(x):
+            return _slice_of_any_size(ctx, x, index)
         return xla.slice_(x, [part.start for part in index], [part.stop for part in index])
     if size.shape != (rank_of(x),):
         raise ShapeError(f"size must hold {rank_of(x)} numbers; its shape is {list(size.shape)}")
-    if (size < 0).any():
+    if (size < 0).any() or is_dynamic(x):
         return _slice_of_any_size(ctx, x)
     starts = ctx.input("begin")
     indices = [xla.reshape(xla.slice_in_dim(starts, d, d + 1), ()) for d in range(rank_of(x))]
     return xla.dynamic_slice(x, indices, size.tolist())
 
 
-def _slice_of_any_size(ctx: XlaOpKernelContext, x: XlaOp) -> XlaOp:
+def _slice_of_any_size(ctx: XlaOpKernelContext, x: XlaOp, known: Sequence[slice] | None = None) -> XlaOp:
     begin, size = ctx.input("begin"), ctx.input("size")
     for name, vector in (("begin", begin), ("size", size)):
         if sizes_of(vector) != (rank_of(x),):
             raise ShapeError(f"{name} must hold {rank_of(x)} numbers; its shape is {list(sizes_of(vector))}")
-    return slice_from(x, begin, size)
+    return _checked(ctx, *slice_from(x, begin, size, known))
+
+
+def _checked(ctx: XlaOpKernelContext, result: XlaOp, checks: Sequence[SizePair]) -> XlaOp:
+    for check in checks:
+        ctx.xla.size_checks.add_pair(ctx.kernel.name, ctx.kernel.type_string, check)
+    return result
 
 
 # Strided slices
@@ -149,11 +159,13 @@ _SLICE = ("begin", "end", "strides")
 @xla_kernel("StridedSlice", const=("strides",))
 def _strided_slice(ctx: XlaOpKernelContext) -> Any:
     """Emit static slices for constant bounds, else gathers with a dynamic size."""
-    x, strides, masks = ctx.input("input"), ctx.constant_input("strides"), _masks(ctx)
+    x, strides, masks = ctx.dynamic_input("input"), ctx.constant_input("strides"), _masks(ctx)
     bounds = _known_ends(ctx)
-    if bounds is not None:
-        return read_index(x, strided_index(sizes_of(x), *bounds, strides, masks))
-    return DynamicStridedSlice(sizes_of(x), ctx.input("begin"), ctx.input("end"), strides, masks).apply(x)
+    index = None if bounds is None else strided_index(sizes_of(x), *bounds, strides, masks)
+    if index is not None and not is_dynamic(x):
+        return read_index(x, index)
+    ranges = DynamicStridedSlice(sizes_of(x), ctx.input("begin"), ctx.input("end"), strides, masks, index)
+    return _checked(ctx, *ranges.apply(x))
 
 
 @xla_kernel("StridedSliceGrad", const=("shape", "strides"))

@@ -12,8 +12,11 @@ from cyxla.core.framework.geometry.ranges import stepped_range
 from cyxla.core.framework.types import COMPLEX, FLOATING, INDEX, DataType
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeError
 from cyxla.tf2xla.lib import philox
+from cyxla.tf2xla.lib.dynamic_sizes import set_dynamic_size
 from cyxla.tf2xla.lib.linalg import transpose_matrices
 from cyxla.tf2xla.lib.random_operands import generator_of_key
+from cyxla.tf2xla.lib.size_bounds import Range
+from cyxla.tf2xla.lib.size_checks import SizePair
 from cyxla.tf2xla.lib.typed_values import cast, full
 from cyxla.tf2xla.types import data_type, element_type
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
@@ -190,8 +193,35 @@ def _bucketize(x: XlaOp, *, boundaries: Sequence[float]) -> XlaOp:
 
 @xla_kernel("Range", const=("start", "limit", "delta"))
 def _range(ctx: XlaOpKernelContext) -> Any:
-    """Output a constant, since its size must be known at compile time."""
-    ctx.set_constant_output(0, stepped_range(*(ctx.constant_input(name) for name in ("start", "limit", "delta"))))
+    """Output a constant, or numbers up to a bound if the limits are computed of sizes."""
+    names = ("start", "limit", "delta")
+    operands = [ctx.input_expression(name) for name in names]
+    ranges = [found for x in operands if (found := ctx.xla.range_of(x)) is not None]
+    is_known = all(ctx.xla.constant_value(x) is not None for x in operands)
+    if is_known or len(ranges) < len(names) or ranges[2][0] != ranges[2][1]:
+        ctx.set_constant_output(0, stepped_range(*(ctx.constant_input(name) for name in names)))
+        return None
+    return _range_at_run_time(ctx, [x.as_xla_op(ctx.builder) for x in operands], ranges)
+
+
+def _range_at_run_time(ctx: XlaOpKernelContext, operands: Sequence[XlaOp], ranges: Sequence[Range]) -> XlaOp:
+    """Emit the numbers of the longest range, and set its size."""
+    (start_low, start_high), (limit_low, limit_high), (step, _) = ranges
+    if any(np.ndim(low) for low, _ in ranges) or not step:
+        stepped_range(*(low for low, _ in ranges))  # raises
+    start, limit, delta = operands
+    longest = limit_high - start_low if step > 0 else start_high - limit_low
+    bound = max(int(-(-longest // abs(step))), 0)
+    distance = xla.convert(limit - start if step > 0 else start - limit, ElementType.S64)
+    count = (distance + scalar(distance, abs(int(step)) - 1)) / scalar(distance, abs(int(step)))
+    zero = scalar(distance, 0)
+    first, last = (xla.convert(n, ElementType.S32) for n in (start, limit))
+    reason = "the delta of a range has the wrong sign"
+    check = SizePair(first, last, InvalidArgumentError, reason, xla.ge(distance, zero))
+    ctx.xla.size_checks.add_pair(ctx.kernel.name, ctx.kernel.type_string, check)
+    numbers = iota(start.builder, start.shape.dtype, bound)
+    values = broadcast_to(start, (bound,)) + numbers * broadcast_to(delta, (bound,))
+    return set_dynamic_size(values, xla.convert(xla.maximum(count, zero), ElementType.S32))
 
 
 # ----------------------------------------------------------------------------------------------------------- counts

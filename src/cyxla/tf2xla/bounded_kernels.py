@@ -68,13 +68,15 @@ def compile_padded(ctx: XlaOpKernelContext) -> bool:
     """
     inputs = [ctx.input_expression(i) for i in range(ctx.num_inputs)]
     make = LAYOUTS.get(ctx.kernel.type_string)
-    if make is None or all(_dynamic_value(x) is None and not _may_be_size(ctx, x) for x in inputs):
+    is_any_dynamic = any(_dynamic_value(x) is not None for x in inputs)
+    if make is None or (not is_any_dynamic and ctx.xla.size_bounds.is_empty):
         return False
-    layout = make(_Node(ctx))
-    if layout is None:
-        return False
+    node = _Node(ctx)
+    layout = make(node)
+    if layout is None or any(len(labels) != node.rank(i) for i, labels in enumerate(layout.operands)):
+        return False  # the kernel raises
     computed = {i: range_ for i in layout.sizes if (range_ := _range_of_sizes(ctx, inputs[i])) is not None}
-    if not computed and all(_dynamic_value(x) is None for x in inputs):
+    if not computed and not is_any_dynamic:
         return False
     sizes = _sizes_of_results(ctx, inputs, layout, computed)
     sizes |= _sizes(ctx, inputs, layout, sizes)
@@ -90,10 +92,6 @@ def compile_padded(ctx: XlaOpKernelContext) -> bool:
     for i, (output, labels) in enumerate(zip(inner.outputs, results, strict=True)):
         ctx.outputs[i] = None if output is None else _with_sizes(ctx, output, labels, values)
     return True
-
-
-def _may_be_size(ctx: XlaOpKernelContext, expression: XlaExpression) -> bool:
-    return _range_of_sizes(ctx, expression) is not None
 
 
 def _range_of_sizes(ctx: XlaOpKernelContext, expression: XlaExpression) -> Range | None:

@@ -223,3 +223,10 @@ def test_padding_is_not_read(name: str) -> None:
     error = runner(lambda x, m: make(chosen(x, m), m), (TABLE, MASKS[0]))("on", "interpreter", (TABLE, MASKS[0]))
     assert isinstance(error, UnimplementedError)
     assert "known only at run time" in error.message
+
+
+def test_a_call_without_such_sizes_is_left_to_the_kernel() -> None:
+    """Other nodes of a graph that knows sizes at run time are emitted as always."""
+    run = runner(lambda x, m: op("Fill", ints(2, 3), op("Cast", _number(m), DstT=FLOAT)), (TABLE, MASKS[0]))
+    (found,) = run("on", "interpreter", (TABLE, MASKS[0]))
+    np.testing.assert_array_equal(found, np.full((2, 3), 3, np.float32))

@@ -22,6 +22,11 @@ class SizeBounds:
     def __init__(self) -> None:
         self._ranges: dict[Instruction, Range | None] = {}
 
+    @property
+    def is_empty(self) -> bool:
+        """True if no size was noted."""
+        return not self._ranges
+
     def note(self, size: XlaOp, bound: int) -> None:
         """Remember that a scalar is a size, not larger than a bound."""
         if size.instruction is not None and size.instruction.opcode != "constant":
@@ -29,7 +34,7 @@ class SizeBounds:
 
     def range_of(self, op: XlaOp) -> Range | None:
         """Return the least and the greatest values of the elements of an array of integers; None if unknown."""
-        return None if op.instruction is None else self._range(op.instruction)
+        return None if op.instruction is None or self.is_empty else self._range(op.instruction)
 
     def _range(self, instruction: Instruction) -> Range | None:
         if instruction not in self._ranges:

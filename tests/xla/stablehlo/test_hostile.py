@@ -214,3 +214,14 @@ def test_unknown_algorithms_are_refused(types):
     }}"""
     with pytest.raises(UnimplementedError, match="does not support the algorithm dot_f32_f32_"):
         read_stablehlo(text)
+
+
+@pytest.mark.parametrize("name", ["tensor.negate", "arith.constant_like", "shape.broadcast", "func.abs", "sdy.sort"])
+def test_other_dialects_do_not_lend_their_name(name: str) -> None:
+    """An operation of another dialect is not one of StableHLO that has the same name."""
+    text = f"""func.func @main(%a: tensor<3xf32>) -> tensor<3xf32> {{
+      %0 = "{name}"(%a) : (tensor<3xf32>) -> tensor<3xf32>
+      return %0 : tensor<3xf32>
+    }}"""
+    with pytest.raises(UnimplementedError, match=f"operation {name} is not supported"):
+        read_stablehlo(text)

@@ -36,7 +36,13 @@ from cyxla.xla.stablehlo.syntax import Operation, Region, Value
 TERMINATORS = frozenset({"return", "yield"})
 _COPIED = frozenset({"constant", "broadcast", "iota"})  # recomputed in a region instead of captured
 _MAX_COPIED_ELEMENTS = 1024
-_DIALECTS = ("stablehlo", "mhlo", "chlo", "func", "sdy", "arith", "shape", "tensor")
+_DIALECTS = ("stablehlo", "mhlo", "chlo")
+_OTHER_OPERATIONS = frozenset(  # of dialects of MLIR that programs in these dialects use
+    {
+        "arith.constant", "func.call", "func.return", "sdy.manual_computation", "sdy.reshard", "sdy.return",
+        "sdy.sharding_constraint", "shape.shape_of", "tensor.dim",
+    }
+)  # fmt: skip
 _MAX_CALL_DEPTH = 32  # depth of calls of functions that are specialised at the call
 
 
@@ -423,7 +429,8 @@ def _returned(region: Region) -> Sequence[Value]:
 
 def handler_of(op: Operation) -> Handler:
     """Return the function that lowers an operation."""
-    handler = HANDLERS.get(op.kind) if op.name.partition(".")[0] in _DIALECTS else None
+    is_known = op.name.partition(".")[0] in _DIALECTS or op.name in _OTHER_OPERATIONS
+    handler = HANDLERS.get(op.kind) if is_known else None
     if handler is None:
         raise UnimplementedError(f"operation {op.name[:80]} is not supported in this release")
     return handler

@@ -375,3 +375,41 @@ def test_subgradients_at_kinks(name):
     function, places, slopes = CHOSEN[name]
     gradients = jit(grad(lambda x: np.sum(function(x))), platform="interpreter")(np.array(places))
     np.testing.assert_allclose(gradients, slopes, rtol=1e-6)
+
+
+def _branching(x):
+    if x.sum() > 0:
+        return np.sum(x**2)
+    return np.sum(x)
+
+
+def _looping(x):
+    total = 0.0
+    for v in x:
+        if v > 0:
+            total = total + v * v
+    return total
+
+
+class _Model:
+    def loss(self, x):
+        return _branching(x) if len(x) else 0.0
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(
+    "derive",
+    [
+        grad,
+        lambda f: lambda x: value_and_grad(f)(x)[1],
+        lambda f: lambda x: vjp(f, x)[1](np.float64(1))[0],
+        lambda f: grad(checkpoint(f)),
+    ],
+    ids=["grad", "value_and_grad", "vjp", "checkpoint"],
+)
+@pytest.mark.parametrize("function", [_branching, _looping, _Model().loss], ids=["if", "for", "method"])
+def test_functions_with_control_flow(function, derive, sign):
+    """Functions that are not jitted may branch on values, and loop over them, as those that are."""
+    x = sign * np.array([1.0, -2.0, 3.0])
+    np.testing.assert_allclose(derive(function)(x), slope(function, x), rtol=1e-6)
+    np.testing.assert_array_equal(derive(function)(x), jit(grad(function))(x))

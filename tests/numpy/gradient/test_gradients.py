@@ -27,6 +27,7 @@ def weighted_sum(call):
     def total(*arrays):
         found = 0.0
         for leaf in flatten(call(*arrays))[0]:
+            leaf = np.asarray(leaf)
             if leaf.dtype.kind in "fcV":
                 weights = np.sin(np.arange(leaf.size) + 1.0).reshape(leaf.shape)
                 found = found + np.sum(np.real(leaf * weights) + (0.4 * np.imag(leaf * weights)))

@@ -298,7 +298,7 @@ class Call:
             return [tree.build(new_leaves)]
 
         def run(values: dict[Any, Any]) -> Any:
-            returned = fun(*[values[k] for k in range(len(args))], **{k: values[k] for k in kwargs})
+            returned = hooks.rewritten(fun)(*[values[k] for k in range(len(args))], **{k: values[k] for k in kwargs})
             if not has_aux:
                 return returned
             out, aux = _pair(returned, fun)

@@ -16,6 +16,7 @@ from cyxla.numpy.gradient.table import zeros
 from cyxla.numpy.tracing.arrays.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.numpy.tracing.bodies import Body, TracedFunction, inline, record
 from cyxla.numpy.tracing.containers import Tree, flatten, map_leaves
+from cyxla.numpy.tracing.hooks import hooks
 from cyxla.numpy.tracing.trace import Pullback, current, require_current, user_line
 from cyxla.records import dataclass
 from cyxla.xla.hlo.builder import XlaOp
@@ -251,7 +252,7 @@ def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
         if trace is None or not trace.program.gradients:
             return fun(*args, **kwargs)
         arrays, _, _, build = _arrays_in((args, kwargs))
-        recorded = record("checkpoint", lambda a, k: fun(*a, **k), arrays, build)
+        recorded = record("checkpoint", lambda a, k: hooks.rewritten(fun)(*a, **k), arrays, build)
         outputs = _inline_recomputing(recorded.body, [*map(value_of, arrays), *recorded.body.captures])
         return recorded.tree.build([traced(v, r.weak) for v, r in zip(outputs, recorded.results, strict=True)])
 

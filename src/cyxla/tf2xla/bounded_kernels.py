@@ -21,7 +21,7 @@ from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
-from cyxla.xla.lib.values import broadcast_to, full_like, rank_of, reduced, scalar, select, sizes_of, zeros_like
+from cyxla.xla.lib.values import broadcast_to, full_like, rank_of, reduced, scalar, select, sizes_of
 
 Array = np.ndarray[Any, Any]
 Sizes: TypeAlias = dict[Hashable, Size]
@@ -46,6 +46,9 @@ class _Node:
 
     def constant_input(self, key: int) -> Array:
         return self._ctx.constant_input(key)
+
+    def known_input(self, key: int) -> Array | None:
+        return self._ctx.xla.constant_value(self._ctx.input_expression(key))
 
 
 def _is_array(expression: XlaExpression) -> bool:
@@ -150,18 +153,24 @@ def _further_checks(
             size = sizes[label].as_op()
             reason = "a dimension needs an element"
             yield SizePair(scalar(size, 1), size, InvalidArgumentError, reason, xla.gt(size, scalar(size, 0)))
-    for i, label in layout.indices.items():
-        if label in sizes:
-            yield _inside(inputs[i].as_xla_op(ctx.builder), sizes[label].as_op())
+    for i, labels in layout.indices.items():
+        is_row = isinstance(labels, tuple) and (not labels or isinstance(labels[0], tuple))
+        for column, label in enumerate(labels) if is_row else ((None, labels),):
+            if label in sizes:
+                op = inputs[i].as_xla_op(ctx.builder)
+                skips = ctx.kernel.type_string.startswith("Unsorted")  # negative numbers of segments
+                yield _inside(op, sizes[label].as_op(), column, least=np.iinfo(np.int32).min if skips else 0)
 
 
-def _inside(indices: XlaOp, size: XlaOp) -> SizePair:
-    """Return a check that indices are not negative, and less than a size."""
+def _inside(indices: XlaOp, size: XlaOp, column: int | None, least: int) -> SizePair:
+    """Return a check that indices, or those in a column of rows of them, are not too small, and less than a size."""
     padded, sizes = split_dynamic(indices)
+    if column is not None:
+        padded = xla.slice_in_dim(padded, column, column + 1, 1, rank_of(padded) - 1)
     present = mask_padding(full_like(xla.lt(padded, padded), True), sizes, xla.constant(indices.builder, False))
     numbers = xla.convert(padded, ElementType.S32)
-    in_range = xla.and_(xla.ge(numbers, zeros_like(numbers)), xla.lt(numbers, broadcast_to(size, sizes_of(numbers))))
-    outside = xla.and_(present, xla.not_(in_range))
+    above = xla.ge(numbers, full_like(numbers, least))
+    outside = xla.and_(present, xla.not_(xla.and_(above, xla.lt(numbers, broadcast_to(size, sizes_of(numbers))))))
     axes = range(rank_of(outside))
     worst = reduced(select(outside, numbers, full_like(numbers, -1)), "maximum", scalar(numbers, -1), axes)
     holds = xla.not_(reduced(outside, "or", scalar(outside, False), axes))

@@ -15,6 +15,7 @@ from cyxla.core.framework.types import DataType
 from cyxla.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
 from cyxla.tf2xla.lib.bounded_shapes import any_dynamic, compared_sizes, rule_of
 from cyxla.tf2xla.lib.dynamic_sizes import require_static
+from cyxla.tf2xla.lib.size_checks import SizePair
 from cyxla.tf2xla.lib.tensor_list import XlaTensorList
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_context import XlaContext
@@ -26,6 +27,7 @@ from cyxla.xla.hlo.builder import XlaBuilder, XlaOp
 Array = np.ndarray[Any, Any]
 Key = int | str
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 
 
 class XlaOpKernelContext:
@@ -312,6 +314,13 @@ class XlaOpKernelContext:
         raise InternalError("an XLA kernel has no memory to allocate", hint="use set_output")
 
     allocate_temp = allocate_output
+
+
+def checked(ctx: XlaOpKernelContext, result: R, checks: Iterable[SizePair]) -> R:
+    """Return a result after adding checks of sizes to the program."""
+    for check in checks:
+        ctx.xla.size_checks.add_pair(ctx.kernel.name, ctx.kernel.type_string, check)
+    return result
 
 
 def _leaves(results: Any) -> Iterable[Any]:

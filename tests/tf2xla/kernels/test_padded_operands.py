@@ -13,7 +13,7 @@ from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.types import DataType
 from cyxla.errors import UnimplementedError
 
-INT32, FLOAT = DataType.DT_INT32, DataType.DT_FLOAT
+INT32, INT64, FLOAT = DataType.DT_INT32, DataType.DT_INT64, DataType.DT_FLOAT
 TABLE = np.float32([[-4, 2.5, 1], [0.5, -2, 3.5], [5, 6.5, -8], [9.5, 11, 12.5], [0.5, 0.5, -0.5]])
 MASKS = [bools(0, 1, 0, 1, 1), bools(0, 0, 1, 0, 0), bools(1, 1, 1, 1, 1), bools(0, 0, 0, 0, 0), bools(1, 0, 1, 0, 0)]
 COLUMNS = np.ascontiguousarray(TABLE[:4].T)
@@ -131,7 +131,28 @@ MAKERS: dict[str, Make] = {
     "segments of unique": lambda r, m: (lambda u: op("UnsortedSegmentSum", r, u[1], op("Size", u[0])))(
         op("Unique", _ids(m, 2))
     ),
+    "best of a vector": lambda r, m: op("TopKV2", _first(r), np.int32(2))[1],
+    "best, of a size": lambda r, m: op("TopKV2", r, _number(m))[0],
+    "best of columns": lambda r, m: op("TopKV2", _turned(r), _number(m))[0],
+    "elements by rows of indices": lambda r, m: op("GatherNd", r, np.array([[0, 1], [2, 2]])),
+    "positive elements": lambda r, m: op("GatherNd", r, op("Where", op("Greater", r, np.float32(0)))),
+    "written over": lambda r, m: op("TensorScatterUpdate", r, np.array([[1]]), np.ones((1, 3), np.float32)),
+    "segments behind the last": lambda r, m: op("UnsortedSegmentSum", r, _ids(m, 5), _number(m)),
+    "scattered behind the last": lambda r, m: op(
+        "ScatterNd", op("Where", m), _first(r), op("Pack", [op("Size", r, out_type=INT64)])
+    ),
+    "band": lambda r, m: op("MatrixBandPart", op("MatMul", r, r, transpose_b=True), np.int64(0), np.int64(-1)),
+    "square": lambda r, m: op("MatrixDiag", _first(r)),
+    "columns of channels": lambda r, m: op("BiasAdd", _turned(r), _first(r)),
+    "sums of channels": lambda r, m: op("BiasAddGrad", _turned(r)),
+    "parts of columns": lambda r, m: op("DynamicPartition", _turned(r), ints(0, 1, 1), num_partitions=2)[1],
+    "of a shape": lambda r, m: op("EnsureShape", r, shape=[None, 3]),
+    "of two rows": lambda r, m: op("EnsureShape", r, shape=[2, None]),
+    "broadcast to five": lambda r, m: op("BroadcastTo", r, ints(5, 3)),
+    "broadcast to five, and summed": lambda r, m: op("Sum", op("BroadcastTo", r, ints(2, 5, 3)), ints(1)),
+    "a row broadcast": lambda r, m: op("BroadcastTo", _slice(r, 0, 1), op("Shape", r)),
     # slices
+    "the first row by its mask": lambda r, m: _slice(r, 5, 6, begin_mask=1, shrink_axis_mask=1),
     "first rows": lambda r, m: _slice(r, 0, 2),
     "without the first": lambda r, m: _slice(r, 1, 0, end_mask=1),
     "without the last": lambda r, m: _slice(r, 0, -1),
@@ -202,14 +223,12 @@ def test_sizes_that_must_agree(name: str, platform: str) -> None:
 
 
 REFUSED: dict[str, Make] = {
-    "best of a vector": lambda r, m: op("TopKV2", _first(r), np.int32(1))[0],
     "reflected": lambda r, m: op("MirrorPad", r, np.int32([[0, 0], [1, 1]]), mode="REFLECT"),
     "rolled": lambda r, m: op("Roll", r, np.int32(1), np.int32(0)),
     "repeated": lambda r, m: op("Tile", r, ints(2, 1)),
     "split": lambda r, m: op("Split", np.int32(0), r, num_split=1)[0],
     "other shapes are unequal": lambda r, m: op("Equal", r, r, incompatible_shape_error=False),
     "an equation with dots": lambda r, m: op("Einsum", [r, r], equation="...i,...i->..."),
-    "elements by rows of indices": lambda r, m: op("GatherNd", r, np.array([[0, 1]])),
     "training": lambda r, m: op(
         "FusedBatchNormV3", op("Reshape", r, ints(-1, 1, 1, 3)), TABLE[0], TABLE[1], EMPTY, EMPTY
     )[0],

@@ -1,4 +1,4 @@
-"""Reshapes of arrays, or to shapes, that have sizes known only at run time."""
+"""Reshapes and broadcasts of arrays, or to shapes, that have sizes known only at run time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.errors import InvalidArgumentError, UnimplementedError
+from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
 from cyxla.tf2xla.lib.bounded_shapes import padded_result, with_sizes
 from cyxla.tf2xla.lib.dynamic_sizes import split_dynamic
 from cyxla.tf2xla.lib.dynamic_slices import element
@@ -16,7 +16,7 @@ from cyxla.tf2xla.lib.size_checks import SizePair
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaBuilder, XlaOp
 from cyxla.xla.hlo.builder import functions as xla
-from cyxla.xla.lib.values import scalar, sizes_of
+from cyxla.xla.lib.values import broadcast_to, scalar, select, sizes_of
 
 Array = np.ndarray[Any, Any]
 
@@ -87,3 +87,28 @@ def _expanded(vector: XlaOp, total: XlaOp, bounds: Sequence[int], dynamic: dict[
     scalars = [dynamic.get(d, xla.constant(vector.builder, np.int32(n))) for d, n in enumerate(bounds)]
     result = xla.dynamic_reshape(sized, scalars, bounds, [d in dynamic for d in range(len(bounds))])
     return with_sizes(split_dynamic(padded_result(result))[0], dynamic)
+
+
+def broadcast_at_run_time(x: XlaOp, shape: XlaOp, low: Array, high: Array) -> tuple[XlaOp, list[SizePair]]:
+    """Broadcast an array to a shape; operands and checks are those of `reshape_at_run_time`."""
+    padded, own = split_dynamic(x)
+    bounds, leading = high.tolist(), len(high) - len(sizes_of(padded))
+    if leading < 0 or (low < 0).any():
+        raise ShapeError(f"{list(sizes_of(padded))} does not broadcast to {bounds}")
+    checks = []
+    for d, bound in enumerate(sizes_of(padded)):
+        to = bounds[leading + d]
+        if bound == 1 and d not in own:
+            continue
+        n = own.get(d, xla.constant(x.builder, np.int32(bound)))
+        requested = xla.convert(element(shape, leading + d), ElementType.S32)
+        is_one = xla.eq(n, scalar(n, 1))
+        checks.append(SizePair(n, requested, ShapeError, holds=xla.or_(is_one, xla.eq(n, requested))))
+        fitted = xla.slice_in_dim(padded, 0, min(bound, to), 1, d)
+        fitted = xla.pad_in_dim(fitted, scalar(padded, 0), d, 0, to - min(bound, to))
+        if bound:
+            first = xla.slice_in_dim(padded, 0, 1, 1, d)
+            fitted = select(is_one, broadcast_to(first, sizes_of(fitted)), fitted)
+        padded = fitted
+    sizes = {d: xla.convert(element(shape, d), ElementType.S32) for d in np.flatnonzero(low != high).tolist()}
+    return with_sizes(broadcast_to(padded, bounds), sizes), checks

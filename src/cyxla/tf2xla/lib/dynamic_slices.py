@@ -208,6 +208,7 @@ class DynamicStridedSlice:
                 padded = rows_from(padded, d, self.start(entry, size), 1, 1)
                 if d in sizes:
                     index, n = self._wrapped(self._begin, entry, size)
+                    index = scalar(index, 0) if self._masks["begin_mask"] >> entry.i & 1 else index
                     holds = xla.and_(xla.ge(index, scalar(index, 0)), xla.lt(index, n))
                     checks.append(_inside(holds, index, n, "an index is out of the range of a size"))
             elif entry.kind == "range" and d not in sizes and self._known is not None:

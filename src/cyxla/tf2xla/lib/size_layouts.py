@@ -36,7 +36,10 @@ class Node(Protocol):
         """Return an attribute, `default` if the node does not have it."""
 
     def constant_input(self, key: int) -> Array:
-        """Return the value of an input that is a compile-time constant."""
+        """Return the value of an input that must be a compile-time constant."""
+
+    def known_input(self, key: int) -> Array | None:
+        """Return the value of an input if it is a compile-time constant."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,8 @@ class SizeLayout:
         Padding of other operands has any values, and does not reach results inside of their sizes.
     nonempty : sequence
         Labels of dimensions that must have elements.
-    indices : mapping of int to label
-        Operands, by their index, that hold indices of a dimension.
+    indices : mapping of int to label or tuple of labels
+        Operands, by their index, that hold indices of a dimension, or rows of indices of several.
     sizes : mapping of int to label or tuple of labels
         Operands, by their index, that are a size, or a vector of sizes, of results: constants, or computed at run time
         of other sizes. The kernel reads their bounds.
@@ -138,8 +141,8 @@ def _bitcast(node: Node) -> SizeLayout | None:
 @_layout("BiasAdd", "BiasAddV1")
 def _bias_add(node: Node) -> SizeLayout:
     """The bias is of the channels, the last dimension or the second."""
-    labels = _but(node.rank(0), _channels(node))
-    return SizeLayout([labels, (None,)], [labels])
+    labels = _but(node.rank(0))
+    return SizeLayout([labels, (labels[_channels(node)],)], [labels])
 
 
 def _channels(node: Node) -> int:
@@ -148,7 +151,8 @@ def _channels(node: Node) -> int:
 
 @_layout("BiasAddGrad")
 def _bias_add_grad(node: Node) -> SizeLayout:
-    return SizeLayout([_but(node.rank(0), _channels(node))], [(None,)], {0: _filled(0)})
+    labels = _but(node.rank(0))
+    return SizeLayout([labels], [(labels[_channels(node)],)], {0: _filled(0)})
 
 
 @_layout("Empty", "Fill", "RandomStandardNormal", "RandomUniform", "TruncatedNormal")
@@ -156,15 +160,6 @@ def _made_of_sizes(node: Node) -> SizeLayout:
     """Values that do not depend on their index."""
     labels = _but(*node.shape(0)) if node.rank(0) == 1 else ()
     return SizeLayout(_static(node), [labels], sizes={0: labels})
-
-
-@_layout("BroadcastTo")
-def _broadcast_to(node: Node) -> SizeLayout:
-    """Dimensions of one element are repeated."""
-    labels = _but(*node.shape(1)) if node.rank(1) == 1 else ()
-    aligned = labels[len(labels) - node.rank(0) :]
-    operand = tuple(None if n == 1 else label for n, label in zip(node.shape(0), aligned, strict=False))
-    return SizeLayout([operand, (None,) * node.rank(1)], [labels], sizes={1: labels})
 
 
 @_layout("L2Loss")
@@ -182,15 +177,12 @@ _BATCHED: dict[str, tuple[Sequence[int | None], Sequence[int]]] = {
     **dict.fromkeys(("RFFT2D", "IRFFT2D"), ((2, None), (2,))),
     **dict.fromkeys(("FFT3D", "IFFT3D"), ((3,), (3,))),
     **dict.fromkeys(("RFFT3D", "IRFFT3D"), ((3, None), (3,))),
-    **dict.fromkeys(("BatchMatrixBandPart", "MatrixBandPart"), ((2, None, None), (2,))),
-    **dict.fromkeys(("BatchMatrixDiag", "MatrixDiag"), ((1,), (2,))),
     "MatrixDiagPart": ((2,), (1,)),
     "MatrixSetDiag": ((2, 1), (2,)),
     "MatrixSolve": ((2, 2), (2,)),
     "Qr": ((2,), (2, 2)),
     "SelfAdjointEigV2": ((2,), (1, 2)),
     "Cross": ((1, 1), (1,)),
-    "TopKV2": ((1, None), (1, 1)),
     "InTopKV2": ((1, 0, None), (0,)),
     "SoftmaxCrossEntropyWithLogits": ((1, 1), (0, 1)),
     "SparseSoftmaxCrossEntropyWithLogits": ((1, 0), (0, 1)),
@@ -227,6 +219,21 @@ def _leading(batch: int, rank: int) -> Labels:
 
 for _name, (_operands, _results) in _BATCHED.items():
     _layout(_name)(_batched(_operands, _results))
+
+
+@_layout("BatchMatrixBandPart", "MatrixBandPart")
+def _band_part(node: Node) -> SizeLayout:
+    """Widths of bands must not exceed the sizes, which all and none do."""
+    rank, widths = node.rank(0), [node.known_input(i) for i in (1, 2)]
+    is_any_size = all(width is not None and (width <= 0).all() for width in widths)
+    labels = _but(rank) if is_any_size else _leading(rank - 2, rank)
+    return SizeLayout(_with(node, labels), [labels])
+
+
+@_layout("BatchMatrixDiag", "MatrixDiag")
+def _square_of_diagonal(node: Node) -> SizeLayout:
+    labels = _but(node.rank(0))
+    return SizeLayout([labels], [(*labels, labels[-1])])
 
 
 def _diagonals(node: Node) -> int:
@@ -371,10 +378,12 @@ def _gather_v2(node: Node) -> SizeLayout:
 
 @_layout("GatherNd")
 def _gather_nd(node: Node) -> SizeLayout:
-    depth = node.shape(1)[-1]
-    of_params = tuple(None if d < depth else ("params", d) for d in range(node.rank(0)))
+    depth = node.shape(1)[-1] if node.rank(1) else 0
+    of_params = tuple(("params", d) for d in range(node.rank(0)))
     of_indices = tuple(("indices", d) for d in range(node.rank(1) - 1))
-    return SizeLayout([of_params, (*of_indices, None)], [of_indices + of_params[depth:]])
+    return SizeLayout(
+        [of_params, (*of_indices, None)], [of_indices + of_params[depth:]], indices={1: of_params[:depth]}
+    )
 
 
 @_layout("Where")
@@ -390,7 +399,9 @@ def _segments(node: Node) -> SizeLayout:
     """Rows of padding have a negative number, with which they are skipped."""
     labels, ids = _but(node.rank(0)), node.rank(1)
     result = ("segments", *labels[ids:])
-    return SizeLayout(_with(node, labels, labels[:ids]), [result], {1: _filled(-1)}, sizes={2: "segments"})
+    return SizeLayout(
+        _with(node, labels, labels[:ids]), [result], {1: _filled(-1)}, indices={1: "segments"}, sizes={2: "segments"}
+    )
 
 
 @_layout("Bincount")
@@ -406,7 +417,10 @@ def _scatter_nd(node: Node) -> SizeLayout:
     labels = _but(node.rank(0), -1)
     updates = (*labels[:-1], *[None] * (node.rank(1) - len(labels) + 1))
     result = tuple(("result", d) for d in range(*node.shape(2)))
-    return SizeLayout([labels, updates, (None,)], [result], {0: _filled(-1)}, sizes={2: result})
+    depth = node.shape(0)[-1] if node.rank(0) else 0
+    return SizeLayout(
+        [labels, updates, (None,)], [result], {0: _filled(-1)}, indices={0: result[:depth]}, sizes={2: result}
+    )
 
 
 @_layout(
@@ -414,9 +428,11 @@ def _scatter_nd(node: Node) -> SizeLayout:
     "TensorScatterUpdate",
 )  # fmt: skip
 def _tensor_scatter(node: Node) -> SizeLayout:
+    depth = node.shape(1)[-1] if node.rank(1) else 0
+    target = tuple(("target", d) for d in range(node.rank(0)))
     labels = _but(node.rank(1), -1)
-    updates = (*labels[:-1], *[None] * (node.rank(2) - len(labels) + 1))
-    return SizeLayout([(None,) * node.rank(0), labels, updates], [], {1: _filled(-1)})
+    updates = (*labels[:-1], *target[depth:])
+    return SizeLayout([target, labels, updates], [target], {1: _filled(-1)}, indices={1: target[:depth]})
 
 
 @_layout(*(f"ResourceScatter{name}" for name in ("Add", "Div", "Max", "Min", "Mul", "Sub", "Update")))
@@ -428,9 +444,9 @@ def _resource_scatter(node: Node) -> SizeLayout:
 
 @_layout("DynamicPartition")
 def _partition(node: Node) -> SizeLayout:
-    labels = _but(node.rank(1))
-    rest = (None,) * (node.rank(0) - node.rank(1))
-    return SizeLayout([labels + rest, labels], [], {1: _filled(-1)})
+    labels, count = _but(node.rank(0)), node.rank(1)
+    parts = [(None, *labels[count:])] * node.attr("num_partitions")
+    return SizeLayout([labels, labels[:count]], parts, {1: _filled(-1)})
 
 
 # ------------------------------------------------------------------------------------------------------------ products

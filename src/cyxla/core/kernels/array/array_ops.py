@@ -204,7 +204,7 @@ array_kernel("BroadcastGradientArgs", broadcast_gradient_args)
 def _bitcast(x: Array, *, type: DataType) -> Array:
     """Reinterpret the bytes as another type; the last dimension is added or removed if the widths differ."""
     old, new = x.dtype.itemsize, type.numpy.itemsize
-    source = np.ascontiguousarray(x)
+    source = np.ascontiguousarray(x).reshape(x.shape)  # has a dimension more than a scalar
     if old == new:
         return source.view(type.numpy)
     if old > new:

@@ -16,13 +16,15 @@ from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import NUMBER, DataType, as_data_type
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
 from cyxla.tf2xla.lib.bounded_shapes import runtime_sizes
-from cyxla.tf2xla.lib.dynamic_reshapes import reshape_at_run_time
+from cyxla.tf2xla.lib.dynamic_reshapes import broadcast_at_run_time, reshape_at_run_time
 from cyxla.tf2xla.lib.dynamic_sizes import is_dynamic, set_dynamic_size
+from cyxla.tf2xla.lib.size_bounds import Range
+from cyxla.tf2xla.lib.size_checks import SizePair
 from cyxla.tf2xla.lib.typed_values import cast, full
 from cyxla.tf2xla.lib.unique import compress_indices, first_equal, first_equal_row, number_groups, rows_at
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_expression import ExpressionKind
-from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, checked, lowering, xla_kernel
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -71,10 +73,17 @@ def _identity(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("EnsureShape")
 def _ensure_shape(ctx: XlaOpKernelContext) -> Any:
-    shape: TensorShape = ctx.attr("shape")
-    if not shape.is_compatible_with(TensorShape(ctx.input_shape(0))):
-        raise ShapeError(f"the shape {list(ctx.input_shape(0))} is not an instance of {shape}")
-    ctx.set_output_expression(0, ctx.input_expression(0))
+    shape, expression = ctx.attr("shape"), ctx.input_expression(0)
+    own = _dynamic_sizes(ctx) or []
+    dynamic = [d for d, flag in enumerate(expression.value.shape.dynamic) if flag] if own else []
+    stated = TensorShape([None if d in dynamic else n for d, n in enumerate(expression.shape)])
+    if not shape.is_compatible_with(stated):
+        raise ShapeError(f"the shape {list(expression.shape)} is not an instance of {shape}")
+    for d in dynamic if shape.dims is not None else ():
+        if shape.dims[d] is not None:
+            required = scalar(own[d], shape.dims[d])
+            ctx.xla.size_checks.add_pair(ctx.kernel.name, ctx.kernel.type_string, SizePair(own[d], required))
+    ctx.set_output_expression(0, expression)
 
 
 @xla_kernel("ZerosLike", variant=True)
@@ -180,15 +189,11 @@ def _rank(ctx: XlaOpKernelContext) -> Any:
 @xla_kernel("Reshape", const=("shape",))
 def _reshape(ctx: XlaOpKernelContext) -> Any:
     """Emit a reshape for constant sizes of a static array, else a dynamic one."""
-    x, sizes = ctx.dynamic_input("tensor"), ctx.input_expression("shape")
-    bounds = None if ctx.xla.constant_value(sizes) is not None else ctx.xla.range_of(sizes)
-    if bounds is None and not is_dynamic(x):
+    x = ctx.dynamic_input("tensor")
+    if (bounds := _run_time_shape(ctx, x)) is None:
         return xla.reshape(x, reshaped(prod(sizes_of(x)), ctx.constant_input("shape")))
-    if bounds is None:
-        bounds = (ctx.constant_input("shape"),) * 2
-    result, check = reshape_at_run_time(x, sizes.as_xla_op(ctx.builder), *bounds)
-    ctx.xla.size_checks.add_pair(ctx.kernel.name, ctx.kernel.type_string, check)
-    return result
+    result, check = reshape_at_run_time(x, ctx.input("shape"), *bounds)
+    return checked(ctx, result, [check])
 
 
 @lowering("ExpandDims", const=("dim",))
@@ -203,9 +208,20 @@ def _squeeze(x: XlaOp, *, squeeze_dims: Sequence[int]) -> XlaOp:
     return xla.reshape(x, [n for d, n in enumerate(sizes_of(x)) if d not in removed])
 
 
-@lowering("BroadcastTo", const=("shape",))
-def _broadcast_to(x: XlaOp, shape: Array) -> XlaOp:
-    return broadcast_to(x, read_sizes(shape, "shape"))
+@xla_kernel("BroadcastTo", const=("shape",))
+def _broadcast_to(ctx: XlaOpKernelContext) -> Any:
+    x = ctx.dynamic_input("input")
+    if (bounds := _run_time_shape(ctx, x)) is None:
+        return broadcast_to(x, read_sizes(ctx.constant_input("shape"), "shape"))
+    result, checks = broadcast_at_run_time(x, ctx.input("shape"), *bounds)
+    return checked(ctx, result, checks)
+
+
+def _run_time_shape(ctx: XlaOpKernelContext, x: XlaOp) -> Range | None:
+    """Return the range of the sizes of a result; None if they, and those of the operand, are constants."""
+    sizes = ctx.input_expression("shape")
+    found = None if ctx.xla.constant_value(sizes) is not None else ctx.xla.range_of(sizes)
+    return (ctx.constant_input("shape"),) * 2 if found is None and is_dynamic(x) else found
 
 
 def _register_constants(name: str, function: Any, inputs: Sequence[str]) -> None:

@@ -28,9 +28,8 @@ from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.tf2xla.lib.dynamic_sizes import is_dynamic
 from cyxla.tf2xla.lib.dynamic_slices import DynamicStridedSlice, slice_from
 from cyxla.tf2xla.lib.gather_scatter import gather_slices, scatter_nd
-from cyxla.tf2xla.lib.size_checks import SizePair
 from cyxla.tf2xla.lib.strided_slices import read_index, strided_update, write_index
-from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, checked, lowering, xla_kernel
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -141,13 +140,7 @@ def _slice_of_any_size(ctx: XlaOpKernelContext, x: XlaOp, known: Sequence[slice]
     for name, vector in (("begin", begin), ("size", size)):
         if sizes_of(vector) != (rank_of(x),):
             raise ShapeError(f"{name} must hold {rank_of(x)} numbers; its shape is {list(sizes_of(vector))}")
-    return _checked(ctx, *slice_from(x, begin, size, known))
-
-
-def _checked(ctx: XlaOpKernelContext, result: XlaOp, checks: Sequence[SizePair]) -> XlaOp:
-    for check in checks:
-        ctx.xla.size_checks.add_pair(ctx.kernel.name, ctx.kernel.type_string, check)
-    return result
+    return checked(ctx, *slice_from(x, begin, size, known))
 
 
 # Strided slices
@@ -165,7 +158,7 @@ def _strided_slice(ctx: XlaOpKernelContext) -> Any:
     if index is not None and not is_dynamic(x):
         return read_index(x, index)
     ranges = DynamicStridedSlice(sizes_of(x), ctx.input("begin"), ctx.input("end"), strides, masks, index)
-    return _checked(ctx, *ranges.apply(x))
+    return checked(ctx, *ranges.apply(x))
 
 
 @xla_kernel("StridedSliceGrad", const=("shape", "strides"))

@@ -19,7 +19,7 @@ from cyxla.tf2xla.lib.size_bounds import Range
 from cyxla.tf2xla.lib.size_checks import SizePair
 from cyxla.tf2xla.lib.typed_values import cast, full
 from cyxla.tf2xla.types import data_type, element_type
-from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, checked, lowering, xla_kernel
 from cyxla.tf2xla.xla_op_registry import XlaOpRegistry
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
@@ -187,8 +187,8 @@ def _bucketize(x: XlaOp, *, boundaries: Sequence[float]) -> XlaOp:
     wide = xla.convert(x, ElementType.F64)
     table = xla.constant(x.builder, edges.astype(np.float64))
     sizes = (*sizes_of(x), len(edges))
-    above = xla.ge(xla.broadcast_in_dim(wide, sizes, range(rank_of(x))), broadcast_to(table, sizes))
-    return sum_of(xla.convert(above, ElementType.S32), [rank_of(x)])
+    below = xla.lt(xla.broadcast_in_dim(wide, sizes, range(rank_of(x))), broadcast_to(table, sizes))
+    return sum_of(xla.convert(xla.not_(below), ElementType.S32), [rank_of(x)])
 
 
 @xla_kernel("Range", const=("start", "limit", "delta"))
@@ -218,10 +218,9 @@ def _range_at_run_time(ctx: XlaOpKernelContext, operands: Sequence[XlaOp], range
     first, last = (xla.convert(n, ElementType.S32) for n in (start, limit))
     reason = "the delta of a range has the wrong sign"
     check = SizePair(first, last, InvalidArgumentError, reason, xla.ge(distance, zero))
-    ctx.xla.size_checks.add_pair(ctx.kernel.name, ctx.kernel.type_string, check)
     numbers = iota(start.builder, start.shape.dtype, bound)
     values = broadcast_to(start, (bound,)) + numbers * broadcast_to(delta, (bound,))
-    return set_dynamic_size(values, xla.convert(xla.maximum(count, zero), ElementType.S32))
+    return checked(ctx, set_dynamic_size(values, xla.convert(xla.maximum(count, zero), ElementType.S32)), [check])
 
 
 # ----------------------------------------------------------------------------------------------------------- counts

@@ -9,9 +9,11 @@ import numpy as np
 from cyxla.core.framework.geometry.windows import check_formats, is_channels_first
 from cyxla.core.framework.types import REAL, DataType
 from cyxla.errors import InvalidArgumentError, ShapeError
-from cyxla.tf2xla.lib.dynamic_sizes import set_dynamic_size
+from cyxla.tf2xla.lib.bounded_shapes import mask_padding, with_sizes
+from cyxla.tf2xla.lib.dynamic_sizes import split_dynamic
+from cyxla.tf2xla.lib.size_checks import SizePair
 from cyxla.tf2xla.lib.typed_values import cast
-from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, checked, lowering, xla_kernel
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -20,6 +22,7 @@ from cyxla.xla.lib.values import (
     full_like,
     iota_along,
     is_float,
+    min_value,
     rank_of,
     reduced,
     scalar,
@@ -120,17 +123,31 @@ _TYPES = tuple(t for t in REAL if t is not DataType.DT_UINT16)
 @xla_kernel("TopKV2", types={"T": _TYPES})
 def _top_k(ctx: XlaOpKernelContext) -> Any:
     """Emit k elements if k is constant, else all elements sorted with a dynamic size."""
-    x, k = ctx.input("input"), ctx.xla.constant_value(ctx.input_expression("k"))
-    if k is not None:
-        if k.ndim or k < 0:
-            raise InvalidArgumentError(f"k must be a scalar that is not negative; it is {k.tolist()}")
-        return _top_elements(x, int(k), ctx.attr("index_type"))
+    x, k = ctx.dynamic_input("input"), ctx.xla.constant_value(ctx.input_expression("k"))
+    if k is not None and (k.ndim or k < 0):
+        raise InvalidArgumentError(f"k must be a scalar that is not negative; it is {k.tolist()}")
+    padded, sizes = split_dynamic(x)
+    last = rank_of(x) - 1
+    row = sizes.pop(last, None)
+    if row is not None:  # padding comes last
+        padded = mask_padding(padded, {last: row}, _least(padded))
     count = ctx.input("k")
     if rank_of(count):
         raise ShapeError(f"k must be a scalar; its shape is {list(sizes_of(count))}")
-    result = _top_elements(x, sizes_of(x)[-1] if rank_of(x) else 0, ctx.attr("index_type"))
-    size = xla.clamp(scalar(count, 0), count, scalar(count, sizes_of(x)[-1]))
-    return [set_dynamic_size(part, xla.convert(size, ElementType.S32), rank_of(x) - 1) for part in result]
+    columns = (sizes_of(x)[-1] if rank_of(x) else 0) if k is None else int(k)
+    result = _top_elements(padded, columns, ctx.attr("index_type"))
+    size = xla.convert(count, ElementType.S32)
+    most = scalar(size, sizes_of(x)[-1]) if row is None else row
+    if k is None:
+        sizes[last] = xla.clamp(scalar(size, 0), size, most)
+    holds = xla.and_(xla.ge(size, scalar(size, 0)), xla.le(size, most))
+    check = SizePair(size, most, InvalidArgumentError, "k is negative or greater than the rows", holds)
+    return checked(ctx, [with_sizes(part, sizes) for part in result], [] if k is not None and row is None else [check])
+
+
+def _least(x: XlaOp) -> XlaOp:
+    """Return the value that is last in descending order; of floats, in total order."""
+    return scalar(x, np.copysign(np.nan, -1.0)) if x.shape.dtype.is_float else min_value(x)
 
 
 @lowering(

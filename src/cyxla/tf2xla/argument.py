@@ -53,6 +53,8 @@ class Argument:
         Name for error messages.
     inner_size : int
         Capacity of the inner lists of a list of lists; -1 otherwise.
+    dynamic : tuple of int
+        Dimensions, in ascending order, whose sizes are known only at run time; parameters follow for them.
     """
 
     kind: ArgumentKind
@@ -65,6 +67,7 @@ class Argument:
     gradients: tuple[str, ...] = ()
     name: str = field(default="", compare=False)
     inner_size: int = -1
+    dynamic: tuple[int, ...] = ()
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -80,6 +83,7 @@ class Argument:
             self.size,
             self.inner_size,
             self.gradients,
+            self.dynamic,
         )
 
 

@@ -9,7 +9,7 @@ from cyxla.core.framework.tensor_shape import UNKNOWN, TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InternalError, InvalidArgumentError
 from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult, Output
-from cyxla.tf2xla.lib.dynamic_sizes import require_static, set_dynamic_size
+from cyxla.tf2xla.lib.dynamic_sizes import set_dynamic_size, split_dynamic
 from cyxla.tf2xla.lib.tensor_list import XlaTensorList
 from cyxla.tf2xla.xla_context import XlaContext
 from cyxla.tf2xla.xla_expression import ExpressionKind, XlaExpression
@@ -26,7 +26,15 @@ def parts_of(context: XlaContext, expression: XlaExpression) -> list[XlaOp]:
     if expression.kind is ExpressionKind.TENSOR_LIST:
         tensor_list: XlaTensorList = expression.value
         return tensor_list.parts()
-    return [require_static(expression.as_xla_op(context.builder), "a value passed to or from a function")]
+    padded, sizes = split_dynamic(expression.as_xla_op(context.builder))
+    return [padded, *(sizes[d] for d in sorted(sizes))]
+
+
+def dynamic_dimensions(expression: XlaExpression) -> tuple[int, ...]:
+    """Return the dimensions of an array whose sizes are known only at run time."""
+    if expression.kind is not ExpressionKind.XLA_OP:
+        return ()
+    return tuple(d for d, flag in enumerate(expression.value.shape.dynamic) if flag)
 
 
 def argument_of(context: XlaContext, expression: XlaExpression, *, must_be_constant: bool, keep: bool) -> Argument:
@@ -58,7 +66,7 @@ def argument_of(context: XlaContext, expression: XlaExpression, *, must_be_const
     shape = TensorShape(expression.shape)
     if value is not None:
         return Argument(ArgumentKind.CONSTANT, expression.dtype, shape, value)
-    return Argument(ArgumentKind.PARAMETER, expression.dtype, shape)
+    return Argument(ArgumentKind.PARAMETER, expression.dtype, shape, dynamic=dynamic_dimensions(expression))
 
 
 def resource_argument(resource: XlaResource) -> Argument:
@@ -119,10 +127,15 @@ def expression_of(output: Output, inputs: Sequence[XlaExpression], parts: Sequen
         return XlaExpression.constant(output.value, output.dtype)
     if output.tensor_list is not None:
         return XlaExpression.tensor_list(XlaTensorList.of(output.tensor_list, [parts[k] for k in output.tuple_indices]))
-    value, *sizes = (parts[k] for k in output.tuple_indices)
-    for dimension, size in zip(output.dynamic, sizes, strict=True):
+    return XlaExpression.of(joined([parts[k] for k in output.tuple_indices], output.dynamic), output.dtype)
+
+
+def joined(parts: Sequence[XlaOp], dynamic: Sequence[int]) -> XlaOp:
+    """Return an array of which the parts are the padded array and its dynamic sizes."""
+    value, *sizes = parts
+    for dimension, size in zip(dynamic, sizes, strict=True):
         value = set_dynamic_size(value, size, dimension)
-    return XlaExpression.of(value, output.dtype)
+    return value
 
 
 def apply_updates(result: CompilationResult, inputs: Sequence[XlaExpression], parts: Sequence[XlaOp]) -> None:

@@ -20,9 +20,8 @@ from cyxla.errors import InternalError, InvalidArgumentError, NotFoundError
 from cyxla.gc_pause import fewer_collections
 from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult, Output, ResourceUpdate
 from cyxla.tf2xla.const_analysis import BackwardsConstAnalysis
-from cyxla.tf2xla.functions import parts_of
+from cyxla.tf2xla.functions import dynamic_dimensions, joined, parts_of
 from cyxla.tf2xla.graph_compiler import UNCOMPILABLE_OPS, GraphCompiler, eager_function, kernel_on
-from cyxla.tf2xla.lib.dynamic_sizes import split_dynamic
 from cyxla.tf2xla.lib.tensor_list import XlaTensorList
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_backends import XLA_CPU_JIT
@@ -230,7 +229,8 @@ class XlaCompiler:
             return XlaExpression.constant(arg.value, arg.dtype)  # type: ignore[arg-type]
         if arg.kind is ArgumentKind.PARAMETER:
             shape = Shape.array(element_type(arg.dtype), tuple(arg.shape.as_list()))
-            return XlaExpression.of(parameter(i, shape), arg.dtype)
+            parts = [parameter(i, s) for s in (shape, *[Shape.array(ElementType.S32)] * len(arg.dynamic))]
+            return XlaExpression.of(joined(parts, arg.dynamic), arg.dtype)
         if arg.kind is ArgumentKind.TENSOR_LIST:
             return XlaExpression.tensor_list(self._list_argument(context, i, arg, parameter))
         resource = self._resource_argument(i, arg, parameter)
@@ -311,12 +311,8 @@ class XlaCompiler:
             constant = value.value if value.is_constant else None
             if constant is not None:
                 return Output(value.dtype, tuple(constant.shape), constant)
-        if isinstance(value.value, XlaOp):
-            value_op, sizes = split_dynamic(value.value)
-            return Output(
-                value.dtype, value.shape, tuple_indices=add_outputs([value_op, *sizes.values()]), dynamic=tuple(sizes)
-            )
-        return Output(value.dtype, value.shape, tuple_indices=add_outputs(parts_of(context, value)))
+        dynamic = dynamic_dimensions(value)
+        return Output(value.dtype, value.shape, tuple_indices=add_outputs(parts_of(context, value)), dynamic=dynamic)
 
 
 def argument_for(array: np.ndarray[Any, Any], dtype: DataType, *, constant: bool) -> Argument:

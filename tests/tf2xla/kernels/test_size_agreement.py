@@ -288,19 +288,6 @@ def test_sizes_that_differ_in_functions_are_errors(make: Make, platform: str) ->
 # ------------------------------------------------------------------------------------------------------------- refusals
 
 
-def _loop_of_rows(x: Any, mask: Any) -> Any:
-    add_function(x.graph, "goes_on", lambda i, x: apply_op("Less", i, np.int32(2)), "int32", "float")
-    add_function(
-        x.graph,
-        "turn",
-        lambda i, x: (i + np.int32(1), chosen(x, apply_op("Less", x, np.float32(3)))),
-        "int32",
-        "float",
-    )
-    cond, body = (NameAttrList(name, {}) for name in ("goes_on", "turn"))
-    return apply_op("StatelessWhile", [np.int32(0), x], cond=cond, body=body, name="loop")[1]
-
-
 def _loop_while_equal(x: Any, mask: Any) -> Any:
     def goes_on(i: Any, x: Any, m: Any) -> Any:
         return apply_op("Less", _sum_of_pairs(x, m, apply_op("LogicalNot", m)), np.float32(3))
@@ -327,7 +314,6 @@ REFUSED: dict[str, tuple[Make, Array, str]] = {
         SQUARE,
         "ConcatV2",
     ),
-    "a loop": (_loop_of_rows, VECTOR, "StatelessWhile"),
     "a condition": (_loop_while_equal, VECTOR, "StatelessWhile"),
 }
 

@@ -18,11 +18,14 @@ from cyxla.tf2xla.functions import (
     apply_updates,
     arguments_of,
     call_function,
+    dynamic_dimensions,
     expression_of,
     gradient_of,
+    joined,
     parts_of,
     tuple_elements,
 )
+from cyxla.tf2xla.lib.dynamic_sizes import set_dynamic_size
 from cyxla.tf2xla.lib.size_checks import first_failures, no_failures
 from cyxla.tf2xla.lib.tensor_list import XlaTensorList
 from cyxla.tf2xla.lib.typed_values import full
@@ -211,8 +214,26 @@ def _with_known_shapes(
         ]
         args = arguments_of(ctx.xla, inputs, constants, keep=False)
         result = ctx.xla.compiler.compile_function(body, args, _OPTIONS)
+    while (dynamic := _with_dynamic_sizes(ctx, inputs, args, result)) != inputs:
+        inputs, args = dynamic, arguments_of(ctx.xla, dynamic, constants, keep=False)
+        result = ctx.xla.compiler.compile_function(body, args, _OPTIONS)
     _check_state(inputs, args, result)
     return args, result, inputs
+
+
+def _with_dynamic_sizes(
+    ctx: XlaOpKernelContext, inputs: list[XlaExpression], args: Sequence[Argument], result: CompilationResult
+) -> list[XlaExpression]:
+    """Return the state with dynamic sizes where it leaves the body with them; those that it enters with are known."""
+    made = list(inputs)
+    for i, (x, arg, output) in enumerate(zip(inputs, args, result.outputs, strict=True)):
+        added = set(output.dynamic) - set(arg.dynamic)
+        if arg.kind is ArgumentKind.PARAMETER and output.shape == x.shape and added:
+            value = x.as_xla_op(ctx.builder)
+            for d in sorted(added):
+                value = set_dynamic_size(value, xla.constant(ctx.builder, np.int32(x.shape[d])), d)
+            made[i] = XlaExpression.of(value, x.dtype)
+    return made
 
 
 def _has_known_shape(x: XlaExpression, gradients: Sequence[str]) -> bool:
@@ -262,9 +283,9 @@ def _refuse_checks(name: NameAttrList, cond: CompilationResult) -> None:
 
 def _check_state(inputs: Sequence[XlaExpression], args: Sequence[Argument], result: CompilationResult) -> None:
     for i, (x, arg, output) in enumerate(zip(inputs, args, result.outputs, strict=True)):
-        if output.dynamic:
+        if output.dynamic != arg.dynamic:
             raise UnimplementedError(
-                f"loop variable {i} enters as {x.dtype}{list(x.shape)}, and leaves with a size known only at run time",
+                f"loop variable {i} enters as {x.dtype}{list(x.shape)}, and leaves with other sizes at run time",
                 hint="keep an array of fixed size in the loop, or leave the loop out of what is compiled",
             )
         if arg.kind is ArgumentKind.PARAMETER and output.shape != x.shape:
@@ -327,7 +348,7 @@ def _set_output(ctx: XlaOpKernelContext, i: int, x: XlaExpression, parts: list[X
     elif x.kind is ExpressionKind.TENSOR_LIST:
         ctx.set_tensor_list_output(i, x.value.with_parts(parts))
     elif parts:
-        ctx.set_output_expression(i, XlaExpression.of(parts[0], x.dtype))
+        ctx.set_output_expression(i, XlaExpression.of(joined(parts, dynamic_dimensions(x)), x.dtype))
     else:
         ctx.set_output_expression(i, x)
 

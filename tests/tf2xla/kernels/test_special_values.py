@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.graphs.compiled import check
 from support.graphs.kernel_runs import fits, op_def, types_of
 from support.graphs.kernel_runs import run as eager
 from support.graphs.kernel_samples import ELEMENTWISE
@@ -124,3 +125,14 @@ def close(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> Any:
     x, y = a.astype(wide), b.astype(wide)
     both = (np.isnan(x) & np.isnan(y)) | (x == y) | (a.dtype.kind == "c" and ~np.isfinite(x) & ~np.isfinite(y))
     return both | (np.abs(x - y) <= tolerance * np.abs(y) + 4 * np.finfo(a.dtype).tiny + 1e-3 * tolerance)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_nan_is_in_the_last_bucket(dtype: Any) -> None:
+    """No boundary is greater than it."""
+    check("Bucketize", np.array([np.nan, -np.inf, np.inf, 0, 1, 2], dtype), boundaries=[0.0, 1.0])
+
+
+@pytest.mark.parametrize("target", ["int32", "uint8", "float"])
+def test_the_bits_of_a_scalar(target: str) -> None:
+    check("Bitcast", np.float32(1.5), type=target)

@@ -21,7 +21,7 @@ from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
-from cyxla.xla.lib.values import broadcast_to, full_like, rank_of, reduced, scalar, select, sizes_of
+from cyxla.xla.lib.values import broadcast_to, full_like, rank_of, reduced, scalar, select, sizes_of, zeros_like
 
 Array = np.ndarray[Any, Any]
 Sizes: TypeAlias = dict[Hashable, Size]
@@ -153,28 +153,29 @@ def _further_checks(
             size = sizes[label].as_op()
             reason = "a dimension needs an element"
             yield SizePair(scalar(size, 1), size, InvalidArgumentError, reason, xla.gt(size, scalar(size, 0)))
-    for i, labels in layout.indices.items():
-        is_row = isinstance(labels, tuple) and (not labels or isinstance(labels[0], tuple))
-        for column, label in enumerate(labels) if is_row else ((None, labels),):
-            if label in sizes:
-                op = inputs[i].as_xla_op(ctx.builder)
-                skips = ctx.kernel.type_string.startswith("Unsorted")  # negative numbers of segments
-                yield _inside(op, sizes[label].as_op(), column, least=np.iinfo(np.int32).min if skips else 0)
+    columns: list[tuple[int, Any, int | None]] = [(i, label, None) for i, label in layout.indices.items()]
+    columns += [(i, label, k) for i, labels in layout.index_rows.items() for k, label in enumerate(labels)]
+    for i, label, column in columns:
+        if label in sizes:
+            indices = inputs[i].as_xla_op(ctx.builder)
+            yield _inside(indices, sizes[label].as_op(), column, skips_negative=layout.skips_negative)
 
 
-def _inside(indices: XlaOp, size: XlaOp, column: int | None, least: int) -> SizePair:
-    """Return a check that indices, or those in a column of rows of them, are not too small, and less than a size."""
+def _inside(indices: XlaOp, size: XlaOp, column: int | None, *, skips_negative: bool) -> SizePair:
+    """Return a check that indices, or those in a column of rows of them, are less than a size and not negative."""
     padded, sizes = split_dynamic(indices)
     if column is not None:
         padded = xla.slice_in_dim(padded, column, column + 1, 1, rank_of(padded) - 1)
-    present = mask_padding(full_like(xla.lt(padded, padded), True), sizes, xla.constant(indices.builder, False))
-    numbers = xla.convert(padded, ElementType.S32)
-    above = xla.ge(numbers, full_like(numbers, least))
-    outside = xla.and_(present, xla.not_(xla.and_(above, xla.lt(numbers, broadcast_to(size, sizes_of(numbers))))))
-    axes = range(rank_of(outside))
-    worst = reduced(select(outside, numbers, full_like(numbers, -1)), "maximum", scalar(numbers, -1), axes)
-    holds = xla.not_(reduced(outside, "or", scalar(outside, False), axes))
-    return SizePair(worst, size, InvalidArgumentError, "an index is out of the range of a size", holds)
+    numbers = xla.convert(padded, ElementType.S64)
+    is_outside = xla.ge(numbers, broadcast_to(xla.convert(size, ElementType.S64), sizes_of(numbers)))
+    if not skips_negative:
+        is_outside = xla.or_(is_outside, xla.lt(numbers, zeros_like(numbers)))
+    is_outside = mask_padding(is_outside, sizes, scalar(is_outside, False))
+    axes = range(rank_of(numbers))
+    worst = reduced(select(is_outside, numbers, full_like(numbers, -1)), "maximum", scalar(numbers, -1), axes)
+    holds = xla.not_(reduced(is_outside, "or", scalar(is_outside, False), axes))
+    reason = "an index is out of the range of a size"
+    return SizePair(xla.convert(worst, ElementType.S32), size, InvalidArgumentError, reason, holds)
 
 
 def _padded(expression: XlaExpression, filler: Filler | None) -> XlaExpression:

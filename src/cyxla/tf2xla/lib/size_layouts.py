@@ -57,8 +57,12 @@ class SizeLayout:
         Padding of other operands has any values, and does not reach results inside of their sizes.
     nonempty : sequence
         Labels of dimensions that must have elements.
-    indices : mapping of int to label or tuple of labels
-        Operands, by their index, that hold indices of a dimension, or rows of indices of several.
+    indices : mapping of int to label
+        Operands, by their index, that hold indices of a dimension.
+    index_rows : mapping of int to tuple of labels
+        Operands, by their index, of which the last dimension holds an index of each of several dimensions.
+    skips_negative : bool
+        Whether negative indices are allowed.
     sizes : mapping of int to label or tuple of labels
         Operands, by their index, that are a size, or a vector of sizes, of results: constants, or computed at run time
         of other sizes. The kernel reads their bounds.
@@ -69,6 +73,8 @@ class SizeLayout:
     fillers: Mapping[int, Filler] = field(default_factory=dict)
     nonempty: Sequence[Any] = ()
     indices: Mapping[int, Any] = field(default_factory=dict)
+    index_rows: Mapping[int, Labels] = field(default_factory=dict)
+    skips_negative: bool = False
     sizes: Mapping[int, Any] = field(default_factory=dict)
 
 
@@ -382,7 +388,7 @@ def _gather_nd(node: Node) -> SizeLayout:
     of_params = tuple(("params", d) for d in range(node.rank(0)))
     of_indices = tuple(("indices", d) for d in range(node.rank(1) - 1))
     return SizeLayout(
-        [of_params, (*of_indices, None)], [of_indices + of_params[depth:]], indices={1: of_params[:depth]}
+        [of_params, (*of_indices, None)], [of_indices + of_params[depth:]], index_rows={1: of_params[:depth]}
     )
 
 
@@ -398,9 +404,13 @@ def _where(node: Node) -> SizeLayout:
 def _segments(node: Node) -> SizeLayout:
     """Rows of padding have a negative number, with which they are skipped."""
     labels, ids = _but(node.rank(0)), node.rank(1)
-    result = ("segments", *labels[ids:])
     return SizeLayout(
-        _with(node, labels, labels[:ids]), [result], {1: _filled(-1)}, indices={1: "segments"}, sizes={2: "segments"}
+        _with(node, labels, labels[:ids]),
+        [("segments", *labels[ids:])],
+        {1: _filled(-1)},
+        indices={1: "segments"},
+        skips_negative=True,
+        sizes={2: "segments"},
     )
 
 
@@ -419,7 +429,7 @@ def _scatter_nd(node: Node) -> SizeLayout:
     result = tuple(("result", d) for d in range(*node.shape(2)))
     depth = node.shape(0)[-1] if node.rank(0) else 0
     return SizeLayout(
-        [labels, updates, (None,)], [result], {0: _filled(-1)}, indices={0: result[:depth]}, sizes={2: result}
+        [labels, updates, (None,)], [result], {0: _filled(-1)}, index_rows={0: result[:depth]}, sizes={2: result}
     )
 
 
@@ -432,7 +442,7 @@ def _tensor_scatter(node: Node) -> SizeLayout:
     target = tuple(("target", d) for d in range(node.rank(0)))
     labels = _but(node.rank(1), -1)
     updates = (*labels[:-1], *target[depth:])
-    return SizeLayout([target, labels, updates], [target], {1: _filled(-1)}, indices={1: target[:depth]})
+    return SizeLayout([target, labels, updates], [target], {1: _filled(-1)}, index_rows={1: target[:depth]})
 
 
 @_layout(*(f"ResourceScatter{name}" for name in ("Add", "Div", "Max", "Min", "Mul", "Sub", "Update")))

@@ -148,6 +148,8 @@ MAKERS: dict[str, Make] = {
     "parts of columns": lambda r, m: op("DynamicPartition", _turned(r), ints(0, 1, 1), num_partitions=2)[1],
     "of a shape": lambda r, m: op("EnsureShape", r, shape=[None, 3]),
     "of two rows": lambda r, m: op("EnsureShape", r, shape=[2, None]),
+    "of three rows, multiplied": lambda r, m: op("MatMul", op("EnsureShape", r, shape=[3, 3]), np.eye(3, dtype="f")),
+    "of six rows": lambda r, m: op("EnsureShape", r, shape=[6, 3]),
     "broadcast to five": lambda r, m: op("BroadcastTo", r, ints(5, 3)),
     "broadcast to five, and summed": lambda r, m: op("Sum", op("BroadcastTo", r, ints(2, 5, 3)), ints(1)),
     "a row broadcast": lambda r, m: op("BroadcastTo", _slice(r, 0, 1), op("Shape", r)),

@@ -15,9 +15,9 @@ from cyxla.core.framework.geometry.shape_operands import sizes_of as read_sizes
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import NUMBER, DataType, as_data_type
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
-from cyxla.tf2xla.lib.bounded_shapes import runtime_sizes
+from cyxla.tf2xla.lib.bounded_shapes import runtime_sizes, with_sizes
 from cyxla.tf2xla.lib.dynamic_reshapes import broadcast_at_run_time, reshape_at_run_time
-from cyxla.tf2xla.lib.dynamic_sizes import is_dynamic, set_dynamic_size
+from cyxla.tf2xla.lib.dynamic_sizes import is_dynamic, set_dynamic_size, split_dynamic
 from cyxla.tf2xla.lib.size_bounds import Range
 from cyxla.tf2xla.lib.size_checks import SizePair
 from cyxla.tf2xla.lib.typed_values import cast, full
@@ -73,17 +73,27 @@ def _identity(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("EnsureShape")
 def _ensure_shape(ctx: XlaOpKernelContext) -> Any:
+    """Forward the input; sizes known at run time are compared with those of the shape, and are static behind it."""
     shape, expression = ctx.attr("shape"), ctx.input_expression(0)
-    own = _dynamic_sizes(ctx) or []
-    dynamic = [d for d, flag in enumerate(expression.value.shape.dynamic) if flag] if own else []
-    stated = TensorShape([None if d in dynamic else n for d, n in enumerate(expression.shape)])
-    if not shape.is_compatible_with(stated):
-        raise ShapeError(f"the shape {list(expression.shape)} is not an instance of {shape}")
-    for d in dynamic if shape.dims is not None else ():
-        if shape.dims[d] is not None:
-            required = scalar(own[d], shape.dims[d])
-            ctx.xla.size_checks.add_pair(ctx.kernel.name, ctx.kernel.type_string, SizePair(own[d], required))
-    ctx.set_output_expression(0, expression)
+    own = _dynamic_sizes(ctx)
+    if own is None:
+        if not shape.is_compatible_with(TensorShape(expression.shape)):
+            raise ShapeError(f"the shape {list(expression.shape)} is not an instance of {shape}")
+        ctx.set_output_expression(0, expression)
+        return None
+    padded, sizes = split_dynamic(expression.value)
+    if not shape.is_compatible_with(TensorShape([None if d in sizes else n for d, n in enumerate(sizes_of(padded))])):
+        raise ShapeError(f"{expression.value.shape} is not an instance of {shape}")
+    checks = []
+    for d in sorted(sizes) if shape.dims is not None else ():
+        stated = shape.dims[d]
+        if stated is not None:
+            checks.append(SizePair(own[d], scalar(own[d], stated)))
+            del sizes[d]
+            kept = min(stated, sizes_of(padded)[d])
+            padded = xla.slice_in_dim(padded, 0, kept, 1, d)
+            padded = xla.pad_in_dim(padded, scalar(padded, 0), d, 0, stated - kept)
+    return checked(ctx, with_sizes(padded, sizes), checks)
 
 
 @xla_kernel("ZerosLike", variant=True)

@@ -47,7 +47,7 @@ STEPS = (
     "np.take_along_axis(z, np.argsort(z, d, kind='stable'), d)", "np.argmax(z, d) * 1.0", "np.count_nonzero(z, d)",
     "np.median(z, d)", "np.quantile(z, 0.3, d)", "np.pad(z, 1)", "np.pad(z, 1, mode='edge')", "np.squeeze(z, d)",
     "np.split(z, [1], d)[1]", "np.array_split(z, 2, d)[0]", "np.linalg.norm(z, axis=d)", "np.atleast_3d(z)",
-    "np.broadcast_to(z, (2, *z.shape))", "np.nonzero(z > 0)[0] * 1.0", "np.unique(z)", "np.delete(z, 0, d)",
+    "np.broadcast_to(z, (2, *z.shape))", "np.nonzero(z > 0)[0] * 1.0", "np.unique(np.round(z, 9))", "np.delete(z, 0, d)",
     "np.add.reduce(z, d)", "np.maximum.accumulate(z, d)", "np.subtract.outer(z, w)", "np.rot90(z)", "np.ptp(z, d)",
     "np.average(z, d, weights=z * 0 + 2)", "cyxla.fori_loop(0, 2, lambda j, c: c * 0.5 + j, z * 1.0)", "z + e", "z * e",
     "np.where(z > e, z, e)", "np.concatenate([z, e])", "z @ e", "np.maximum(z, e)", "z[:, : e.shape[0]]",
@@ -58,7 +58,7 @@ WRITES = (
     "z[1:] = z[:-1]", "z[:, 0] = v[0]", "z[..., 0] -= z[..., -1]", "z[[0, -1]] = 5", "z[..., : e.shape[-1]] = 0",
     "z += e", "z[:k] = z[:k] * 2", "z[np.flatnonzero(v > 0) % z.shape[0]] = 7", "z[v > 0] = 1", "z[1:, ..., 1:] = 8",
 )  # fmt: skip
-ENDS = (  # argmax: elements that differ by their rounding alone are equal
+ENDS = (  # argmax, as unique: elements that differ by their rounding alone are equal
     "z", "z", "z", "z.sum()", "z.mean()", "z.shape", "z.size", "(z, e)", "z.max()", "np.median(z)",
     "np.argmax(np.round(z, 9))", "np.linalg.norm(z)", "[z.T, z.ndim]", "np.array_equal(z, e)",
     "np.histogram(z, np.arange(-9.0, 9.0, 3))[0]",

@@ -148,17 +148,17 @@ def _bitcast(node: Node) -> SizeLayout | None:
 def _bias_add(node: Node) -> SizeLayout:
     """The bias is of the channels, the last dimension or the second."""
     labels = _but(node.rank(0))
-    return SizeLayout([labels, (labels[_channels(node)],)], [labels])
+    return SizeLayout([labels, _channels(node, labels)], [labels])
 
 
-def _channels(node: Node) -> int:
-    return 1 if node.attr("data_format") in ("NCHW", b"NCHW") else -1
+def _channels(node: Node, labels: Labels) -> Labels:
+    return labels[1:2] if node.attr("data_format") in ("NCHW", b"NCHW") else labels[-1:]
 
 
 @_layout("BiasAddGrad")
 def _bias_add_grad(node: Node) -> SizeLayout:
     labels = _but(node.rank(0))
-    return SizeLayout([labels], [(labels[_channels(node)],)], {0: _filled(0)})
+    return SizeLayout([labels], [_channels(node, labels)], {0: _filled(0)})
 
 
 @_layout("Empty", "Fill", "RandomStandardNormal", "RandomUniform", "TruncatedNormal")
@@ -209,12 +209,8 @@ def _batched(operands: Sequence[int | None], results: Sequence[int]) -> Layout:
         batch = ranks[0] - (operands[0] or 0)
         if batch < 0:
             return None
-        return SizeLayout(
-            _with(
-                node, *[(None,) * r if n is None else _leading(r - n, r) for n, r in zip(operands, ranks, strict=True)]
-            ),
-            [_leading(batch, batch + n) for n in results],
-        )
+        labels = [_leading(0 if n is None else r - n, r) for n, r in zip(operands, ranks, strict=True)]
+        return SizeLayout(_with(node, *labels), [_leading(batch, batch + n) for n in results])
 
     return layout
 
@@ -239,7 +235,7 @@ def _band_part(node: Node) -> SizeLayout:
 @_layout("BatchMatrixDiag", "MatrixDiag")
 def _square_of_diagonal(node: Node) -> SizeLayout:
     labels = _but(node.rank(0))
-    return SizeLayout([labels], [(*labels, labels[-1])])
+    return SizeLayout([labels], [labels + labels[-1:]])
 
 
 def _diagonals(node: Node) -> int:

@@ -139,7 +139,7 @@ def _sizes(ctx: XlaOpKernelContext, inputs: list[XlaExpression], layout: SizeLay
         dynamic = [size for size in sizes if size.value is not None]
         if dynamic:
             found[label] = dynamic[0]
-            for pair in equal_sizes(sizes):
+            for pair in equal_sizes(sizes, error=layout.mismatch):
                 ctx.xla.size_checks.add_pair(ctx.kernel.name, ctx.kernel.type_string, pair)
     return found
 

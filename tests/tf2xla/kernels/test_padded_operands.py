@@ -30,6 +30,10 @@ def _number(mask: Any) -> Any:
     return op("Size", op("Where", mask))
 
 
+def _number64(mask: Any) -> Any:
+    return op("Size", op("Where", mask), out_type=INT64)
+
+
 def _ids(mask: Any, count: int) -> Any:
     """Return numbers below a count, one for each true element."""
     return op("FloorMod", op("Squeeze", op("Where", mask), squeeze_dims=[1]), np.int64(count))
@@ -136,10 +140,14 @@ MAKERS: dict[str, Make] = {
     "best of columns": lambda r, m: op("TopKV2", _turned(r), _number(m))[0],
     "elements by rows of indices": lambda r, m: op("GatherNd", r, np.array([[0, 1], [2, 2]])),
     "positive elements": lambda r, m: op("GatherNd", r, op("Where", op("Greater", r, np.float32(0)))),
+    "updates of other rows": lambda r, m: op("TensorScatterAdd", TABLE, op("Where", m), op("OnesLike", _slice(r, 0, 3))),
     "written over": lambda r, m: op("TensorScatterUpdate", r, np.array([[1]]), np.ones((1, 3), np.float32)),
     "segments behind the last": lambda r, m: op("UnsortedSegmentSum", r, _ids(m, 5), _number(m)),
     "scattered behind the last": lambda r, m: op(
-        "ScatterNd", op("Where", m), _first(r), op("Pack", [op("Size", r, out_type=INT64)])
+        "ScatterNd", op("Where", m), _first(r), op("Pack", [_number64(m)])
+    ),
+    "scattered to as many columns": lambda r, m: op(
+        "ScatterNd", np.array([[1], [0]]), TABLE.T[:2].copy(), op("Pack", [np.int64(2), _number64(m)])
     ),
     "band": lambda r, m: op("MatrixBandPart", op("MatMul", r, r, transpose_b=True), np.int64(0), np.int64(-1)),
     "square": lambda r, m: op("MatrixDiag", _first(r)),

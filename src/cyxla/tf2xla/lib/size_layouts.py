@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from cyxla.core.framework.geometry.shape_operands import axis_of
+from cyxla.errors import InvalidArgumentError, OpError, ShapeError
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.lib.values import max_value, min_value, scalar
 
@@ -66,6 +67,8 @@ class SizeLayout:
     sizes : mapping of int to label or tuple of labels
         Operands, by their index, that are a size, or a vector of sizes, of results: constants, or computed at run time
         of other sizes. The kernel reads their bounds.
+    mismatch : type
+        Error of runs in which sizes of one label differ.
     """
 
     operands: Sequence[Labels]
@@ -76,6 +79,7 @@ class SizeLayout:
     index_rows: Mapping[int, Labels] = field(default_factory=dict)
     skips_negative: bool = False
     sizes: Mapping[int, Any] = field(default_factory=dict)
+    mismatch: type[OpError] = ShapeError
 
 
 def _filled(number: Any) -> Filler:
@@ -419,14 +423,26 @@ def _bincount(node: Node) -> SizeLayout:
 
 @_layout("ScatterNd")
 def _scatter_nd(node: Node) -> SizeLayout:
-    """Rows of padding have a negative index, with which they are skipped."""
-    labels = _but(node.rank(0), -1)
-    updates = (*labels[:-1], *[None] * (node.rank(1) - len(labels) + 1))
     result = tuple(("result", d) for d in range(*node.shape(2)))
-    depth = node.shape(0)[-1] if node.rank(0) else 0
+    labels, updates, rows = _scattered(node, 0, result)
     return SizeLayout(
-        [labels, updates, (None,)], [result], {0: _filled(-1)}, index_rows={0: result[:depth]}, sizes={2: result}
+        [labels, updates, (None,)],
+        [result],
+        {0: _filled(-1)},
+        index_rows={0: rows},
+        sizes={2: result},
+        mismatch=InvalidArgumentError,
     )
+
+
+def _scattered(node: Node, key: int, target: Labels) -> tuple[Labels, Labels, Labels]:
+    """Return labels of rows of indices, of their updates, and of the dimensions that the indices are of.
+
+    Rows of padding have a negative index, with which they are skipped.
+    """
+    labels = _but(node.rank(key), -1)
+    depth = node.shape(key)[-1] if labels else 0
+    return labels, labels[:-1] + target[depth:], target[:depth]
 
 
 @_layout(
@@ -434,11 +450,11 @@ def _scatter_nd(node: Node) -> SizeLayout:
     "TensorScatterUpdate",
 )  # fmt: skip
 def _tensor_scatter(node: Node) -> SizeLayout:
-    depth = node.shape(1)[-1] if node.rank(1) else 0
     target = tuple(("target", d) for d in range(node.rank(0)))
-    labels = _but(node.rank(1), -1)
-    updates = (*labels[:-1], *target[depth:])
-    return SizeLayout([target, labels, updates], [target], {1: _filled(-1)}, index_rows={1: target[:depth]})
+    labels, updates, rows = _scattered(node, 1, target)
+    return SizeLayout(
+        [target, labels, updates], [target], {1: _filled(-1)}, index_rows={1: rows}, mismatch=InvalidArgumentError
+    )
 
 
 @_layout(*(f"ResourceScatter{name}" for name in ("Add", "Div", "Max", "Min", "Mul", "Sub", "Update")))

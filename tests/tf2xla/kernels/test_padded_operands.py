@@ -140,7 +140,7 @@ MAKERS: dict[str, Make] = {
     "best of columns": lambda r, m: op("TopKV2", _turned(r), _number(m))[0],
     "elements by rows of indices": lambda r, m: op("GatherNd", r, np.array([[0, 1], [2, 2]])),
     "positive elements": lambda r, m: op("GatherNd", r, op("Where", op("Greater", r, np.float32(0)))),
-    "updates of other rows": lambda r, m: op("TensorScatterAdd", TABLE, op("Where", m), op("OnesLike", _slice(r, 0, 3))),
+    "updates of other rows": lambda r, m: op("TensorScatterAdd", TABLE, op("Where", m), _slice(r, 0, 3)),
     "written over": lambda r, m: op("TensorScatterUpdate", r, np.array([[1]]), np.ones((1, 3), np.float32)),
     "segments behind the last": lambda r, m: op("UnsortedSegmentSum", r, _ids(m, 5), _number(m)),
     "scattered behind the last": lambda r, m: op(

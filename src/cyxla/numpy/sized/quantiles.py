@@ -87,7 +87,7 @@ def quantile(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     _quantiles.check_quantiles(array.padded, q, method, None, name)
     lines, count = _sorted_lines(array, axes)
     if q.size or array.dtype.kind == "f":  # NumPy reads the last element of floats, which may be nan
-        _fail_if_empty(count)
+        _fail_if_empty(product(array.shape[d] for d in axes))
     fractions = _quantiles.broadcast_to_lines(as_traced(q), lines)
     size = cast(count, fractions.dtype) if fractions.dtype.kind == "f" else count
     virtual_index = METHODS[method].virtual_index(size, fractions)
@@ -96,9 +96,10 @@ def quantile(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     return keep(array, _finish(result, lines, count, keepdims, q.shape), axes, keepdims, q.ndim)
 
 
-def _fail_if_empty(count: Number) -> None:
+def _fail_if_empty(count: Any) -> None:
+    """Make runs fail in which lines, of which there may be none, have no elements."""
     where, trace = user_line(), require_current()
-    is_empty = value_of(_np.any(_np.equal(count, 0)))
+    is_empty = value_of(as_traced(_np.equal(count, 0)))
     trace.fail_if(is_empty, trace.constant(0, np.dtype(np.int64)), lambda n: OutOfRangeError(
         "index -1 is out of bounds for axis 0 with size 0", where=where))  # fmt: skip
 

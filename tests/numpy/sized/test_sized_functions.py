@@ -62,6 +62,7 @@ np.abs(c[m]) | np.real(c[m]) | c[m].imag | np.conj(c[m]) | np.angle(c[m]) | np.i
 np.exp(A[m]) | np.maximum(x[m], k)
 np.select([x[m] > 2, x[m] > 5], [1, 2], 0) | np.isclose(x[m], x[m] + 1e-12) | np.allclose(x[m], x[m])
 np.select([x[m] > 2, x[m] > 5], x[:2], 0) | np.select(np.stack([x[m] > 2, x[m] > 5]), x[:2])
+np.choose(3, [x[m], x[m]]) | np.choose(-1, [x[m]]) | np.choose([[0], [5]], [x[m], 2]) | np.choose(k + 9, [x[m], n[m]])
 np.choose(n[m] % 2, x) | np.choose(n[m] % 3, A[:, :1]) | (n[m] % 2).choose(x[:2]) | np.choose(i[:2] % 2, A[m][:, :2].T)
 np.isin(x, x[m], True) | np.isin(x[m], x, invert=True)
 np.array_equal(x[m], x[m]) | np.array_equal(x[m], n[m])

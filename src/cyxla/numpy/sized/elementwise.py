@@ -184,11 +184,17 @@ def _implement(name: str, parameters: str) -> None:
     def handle(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         if arguments.get("out") is not None:
             raise_unsupported("be computed with out=", "use the result")
-        if name == "choose":
-            arguments = {**arguments, "a": _with_zeros(arguments["a"])}
         arguments = {n: list(v) if n in _SEQUENCES else v for n, v in arguments.items()}
         aligned, frame = align_arguments(arguments, parameters.split())
+        if name == "choose":
+            aligned["a"] = _index_of_choices(aligned, frame)
         return frame.wrap(call(func, aligned))
+
+
+def _index_of_choices(aligned: Mapping[str, Any], frame: Frame) -> Any:
+    """Return the index that chooses each element, with zeros in the padding, where any index is allowed."""
+    shape = np.broadcast_shapes(*[_np.shape(v) for v in (aligned["a"], *aligned["choices"])])
+    return padded_of(_with_zeros(frame.wrap(_np.broadcast_to(as_traced(aligned["a"]), shape))))
 
 
 for _name, _parameters in _FUNCTIONS.items():

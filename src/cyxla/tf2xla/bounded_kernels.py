@@ -81,8 +81,7 @@ def compile_padded(ctx: XlaOpKernelContext) -> bool:
     computed = {i: range_ for i in layout.sizes if (range_ := _range_of_sizes(ctx, inputs[i])) is not None}
     if not computed and not is_any_dynamic:
         return False
-    sizes = _sizes_of_results(ctx, inputs, layout, computed)
-    sizes |= _sizes(ctx, inputs, layout, sizes)
+    sizes = _sizes(ctx, inputs, layout, _sizes_of_results(ctx, inputs, layout, computed))
     for pair in _further_checks(ctx, inputs, layout, sizes):
         ctx.xla.size_checks.add_pair(ctx.kernel.name, ctx.kernel.type_string, pair)
     padded = [_padded(x, layout.fillers.get(i)) for i, x in enumerate(inputs)]
@@ -124,8 +123,7 @@ def _sizes_of_results(
 def _sizes(ctx: XlaOpKernelContext, inputs: list[XlaExpression], layout: SizeLayout, of_results: Sizes) -> Sizes:
     """Return the dynamic sizes by label, after adding checks of those that must be equal."""
     groups: dict[Hashable, list[Size]] = defaultdict(list)
-    for label, size in of_results.items():
-        groups[label].append(size)
+    groups |= {label: [size] for label, size in of_results.items()}
     for expression, labels in zip(inputs, layout.operands, strict=True):
         if not _is_array(expression):
             continue

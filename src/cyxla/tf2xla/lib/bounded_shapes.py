@@ -217,7 +217,7 @@ def _mean(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaO
     removed = {d: size for d, size in sizes.items() if d in axes}
     present = widened(mask_padding(padded, removed, scalar(padded, 0)))
     total = sum_of(present, axes, attrs["keep_dims"])
-    number = _product([removed.get(d, n) for d, n in enumerate(sizes_of(padded)) if d in axes], padded.builder)
+    number = product_of_sizes([removed.get(d, n) for d, n in enumerate(sizes_of(padded)) if d in axes], padded.builder)
     count = broadcast_to(xla.convert(number, total.shape.dtype), sizes_of(total))
     mean = total / count
     if is_integer(mean):
@@ -227,7 +227,7 @@ def _mean(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaO
     return with_sizes(result, {_result_dimension(d, set(axes), keep): n for d, n in sizes.items() if d not in axes})
 
 
-def _product(sizes: Sequence[XlaOp | int], builder: XlaBuilder) -> XlaOp:
+def product_of_sizes(sizes: Sequence[XlaOp | int], builder: XlaBuilder) -> XlaOp:
     """Return the product of sizes as an s64 scalar."""
     factors = [xla.convert(n, ElementType.S64) for n in sizes if isinstance(n, XlaOp)]
     return prod(factors, start=xla.constant(builder, np.int64(prod(n for n in sizes if isinstance(n, int)))))

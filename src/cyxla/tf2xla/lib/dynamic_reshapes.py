@@ -9,16 +9,22 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
-from cyxla.tf2xla.lib.bounded_shapes import padded_result, with_sizes
+from cyxla.tf2xla.lib.bounded_shapes import padded_result, product_of_sizes, with_sizes
 from cyxla.tf2xla.lib.dynamic_sizes import split_dynamic
 from cyxla.tf2xla.lib.dynamic_slices import element
 from cyxla.tf2xla.lib.size_checks import SizePair
 from cyxla.types import ElementType
-from cyxla.xla.hlo.builder import XlaBuilder, XlaOp
+from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.values import broadcast_to, scalar, select, sizes_of
 
 Array = np.ndarray[Any, Any]
+
+
+def fitted(x: XlaOp, size: int, dimension: int) -> XlaOp:
+    """Return the first elements along a dimension, followed by zeros if there are fewer than `size`."""
+    kept = min(sizes_of(x)[dimension], size)
+    return xla.pad_in_dim(xla.slice_in_dim(x, 0, kept, 1, dimension), scalar(x, 0), dimension, 0, size - kept)
 
 
 def reshape_at_run_time(x: XlaOp, shape: XlaOp, low: Array, high: Array) -> tuple[XlaOp, SizePair]:
@@ -46,24 +52,19 @@ def reshape_at_run_time(x: XlaOp, shape: XlaOp, low: Array, high: Array) -> tupl
     if (np.delete(low, inferred) < 0).any():
         raise UnimplementedError("a shape is known only at run time, and may hold negative sizes")
     padded, own = split_dynamic(x)
-    total = _product([own.get(d, n) for d, n in enumerate(sizes_of(padded))], x.builder)
+    total = product_of_sizes([own.get(d, n) for d, n in enumerate(sizes_of(padded))], x.builder)
     bounds = high.tolist()
     sizes: list[XlaOp | int] = [n if low[d] == n else element(shape, d) for d, n in enumerate(bounds)]
     for d in inferred:
-        rest = _product([n for e, n in enumerate(sizes) if e != d], x.builder)
+        rest = product_of_sizes([n for e, n in enumerate(sizes) if e != d], x.builder)
         sizes[d] = total / xla.maximum(rest, scalar(rest, 1))
         bounds[d] = prod(sizes_of(padded)) // prod(max(int(n), 1) for e, n in enumerate(low) if e != d)
-    requested = _product(sizes, x.builder)
+    requested = product_of_sizes(sizes, x.builder)
     dynamic = {d: xla.convert(n, ElementType.S32) for d, n in enumerate(sizes) if isinstance(n, XlaOp)}
     result = _expanded(_flattened(x, total), total, bounds, dynamic)
     left, right = (xla.convert(n, ElementType.S32) for n in (total, requested))
     reason = "the number of elements does not fit the shape"
     return result, SizePair(left, right, InvalidArgumentError, reason, xla.eq(total, requested))
-
-
-def _product(sizes: Sequence[XlaOp | int], builder: XlaBuilder) -> XlaOp:
-    factors = [xla.convert(n, ElementType.S64) for n in sizes if isinstance(n, XlaOp)]
-    return prod(factors, start=xla.constant(builder, np.int64(prod(n for n in sizes if isinstance(n, int)))))
 
 
 def _flattened(x: XlaOp, total: XlaOp) -> XlaOp:
@@ -78,9 +79,7 @@ def _flattened(x: XlaOp, total: XlaOp) -> XlaOp:
 
 def _expanded(vector: XlaOp, total: XlaOp, bounds: Sequence[int], dynamic: dict[int, XlaOp]) -> XlaOp:
     """Reshape the first elements of a vector."""
-    needed = prod(bounds)
-    kept = min(*sizes_of(vector), needed)
-    vector = xla.pad(xla.slice_in_dim(vector, 0, kept), scalar(vector, 0), [(0, needed - kept, 0)])
+    vector = fitted(vector, prod(bounds), 0)
     if not dynamic.keys() - {0}:
         return with_sizes(xla.reshape(vector, bounds), dynamic)
     sized = with_sizes(vector, {0: xla.convert(total, ElementType.S32)})
@@ -104,11 +103,10 @@ def broadcast_at_run_time(x: XlaOp, shape: XlaOp, low: Array, high: Array) -> tu
         requested = xla.convert(element(shape, leading + d), ElementType.S32)
         is_one = xla.eq(n, scalar(n, 1))
         checks.append(SizePair(n, requested, ShapeError, holds=xla.or_(is_one, xla.eq(n, requested))))
-        fitted = xla.slice_in_dim(padded, 0, min(bound, to), 1, d)
-        fitted = xla.pad_in_dim(fitted, scalar(padded, 0), d, 0, to - min(bound, to))
+        stretched = fitted(padded, to, d)
         if bound:
             first = xla.slice_in_dim(padded, 0, 1, 1, d)
-            fitted = select(is_one, broadcast_to(first, sizes_of(fitted)), fitted)
-        padded = fitted
+            stretched = select(is_one, broadcast_to(first, sizes_of(stretched)), stretched)
+        padded = stretched
     sizes = {d: xla.convert(element(shape, d), ElementType.S32) for d in np.flatnonzero(low != high).tolist()}
     return with_sizes(broadcast_to(padded, bounds), sizes), checks

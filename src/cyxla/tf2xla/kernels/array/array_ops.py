@@ -16,7 +16,7 @@ from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import NUMBER, DataType, as_data_type
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
 from cyxla.tf2xla.lib.bounded_shapes import runtime_sizes, with_sizes
-from cyxla.tf2xla.lib.dynamic_reshapes import broadcast_at_run_time, reshape_at_run_time
+from cyxla.tf2xla.lib.dynamic_reshapes import broadcast_at_run_time, fitted, reshape_at_run_time
 from cyxla.tf2xla.lib.dynamic_sizes import is_dynamic, set_dynamic_size, split_dynamic
 from cyxla.tf2xla.lib.size_bounds import Range
 from cyxla.tf2xla.lib.size_checks import SizePair
@@ -90,9 +90,7 @@ def _ensure_shape(ctx: XlaOpKernelContext) -> Any:
         if stated is not None:
             checks.append(SizePair(own[d], scalar(own[d], stated)))
             del sizes[d]
-            kept = min(stated, sizes_of(padded)[d])
-            padded = xla.slice_in_dim(padded, 0, kept, 1, d)
-            padded = xla.pad_in_dim(padded, scalar(padded, 0), d, 0, stated - kept)
+            padded = fitted(padded, stated, d)
     return checked(ctx, with_sizes(padded, sizes), checks)
 
 

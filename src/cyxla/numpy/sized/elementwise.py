@@ -205,11 +205,8 @@ for _name, _parameters in _FUNCTIONS.items():
 def nan_to_num(func: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Replace nan and infinities by numbers."""
     array = array_of(arguments["x"])
-    result = array if not arguments.get("copy", True) else _np.copy(array)
-    nan, *infinities = (
-        arguments.get(name, default) for name, default in (("nan", 0.0), ("posinf", None), ("neginf", None))
-    )
-    replace_non_finite(result, nan, *infinities)
+    result = _np.copy(array) if arguments.get("copy", True) else array
+    replace_non_finite(result, arguments.get("nan", 0.0), arguments.get("posinf"), arguments.get("neginf"))
     return result
 
 
